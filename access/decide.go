@@ -1,0 +1,147 @@
+package access
+
+// SessionFacts is what the deciders need to know of a session.
+type SessionFacts struct {
+	Owner   UserID
+	Project ProjectID // empty = personal
+}
+
+// ConversationFacts is what the deciders need to know of a conversation.
+type ConversationFacts struct {
+	Owner   UserID
+	Project ProjectID // empty = personal
+	Shared  bool      // members of the project may read it
+}
+
+// reach is the part every decision begins with: a user, the credential's
+// ceiling, then ownership of what is personal or membership of the project.
+// Membership is asked of the session's own owner too: who was removed from a
+// project loses the sessions opened in it.
+func reach(a Actor, owner UserID, project ProjectID, f Facts) Decision {
+	switch {
+	case a.User == "":
+		return hide(ReasonNoUser)
+	case !a.Scope.Reaches(project):
+		return hide(ReasonOutOfScope)
+	case project == "" && a.User != owner:
+		return hide(ReasonNotOwner)
+	case project == "":
+		return allow()
+	case f.Project == No:
+		return hide(ReasonProjectGone)
+	case f.Role == RoleUnknown:
+		return hide(ReasonUnknown)
+	case !f.Role.member():
+		return hide(ReasonNotMember)
+	}
+	return allow()
+}
+
+// SeeSession decides whether the actor may read a session and list it. It
+// needs WantRole where the session has a project, and never asks for the right to run code.
+func SeeSession(a Actor, s SessionFacts, f Facts) Decision {
+	return reach(a, s.Owner, s.Project, f)
+}
+
+// UseSession decides whether the actor may change a session that it sees:
+// rename it, reopen it, add conversations. It needs the facts of [SeeSession].
+func UseSession(a Actor, s SessionFacts, f Facts) Decision {
+	return reach(a, s.Owner, s.Project, f)
+}
+
+// SpawnSession decides whether the actor may open a new session in project
+// with a first conversation with agent. It needs WantRole where there is a
+// project and WantAgent where there is an agent.
+func SpawnSession(a Actor, project ProjectID, agent AgentID, f Facts) Decision {
+	if d := reach(a, a.User, project, f); !d.Allow {
+		return d
+	}
+	return host(project, agent, f)
+}
+
+// BindConversation decides whether a conversation with agent may be opened in
+// the session. It needs WantRole where the session has a project and
+// WantAgent where there is an agent.
+func BindConversation(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
+	if d := UseSession(a, s, f); !d.Allow {
+		return d
+	}
+	return host(s.Project, agent, f)
+}
+
+// host decides whether a session of project may host agent: the assistant
+// anywhere, an agent only in its own project, nothing else in a personal session.
+func host(project ProjectID, agent AgentID, f Facts) Decision {
+	switch {
+	case agent == "":
+		return allow()
+	case project == "":
+		return refuse(ReasonAssistantOnly)
+	case f.Agent != Yes:
+		return refuse(ReasonAgentUnavailable)
+	case f.AgentProject != project:
+		return refuse(ReasonAgentElsewhere)
+	}
+	return allow()
+}
+
+// RunCode decides whether the actor may run code in a session that it uses,
+// for a conversation with agent (empty: the assistant, or no conversation).
+// It is asked each time work opens, before anything wakes. Where an agent asks
+// or is asked to work, it must have the right itself. It needs WantRole where
+// the session has a project, WantCode, and WantAgent where there is an agent.
+func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
+	if d := UseSession(a, s, f); !d.Allow {
+		return d
+	}
+	switch {
+	case f.Code != Yes:
+		return refuse(ReasonNoCode)
+	case (agent != "" || a.Agent != "") && f.AgentCode != Yes:
+		return refuse(ReasonAgentNoCode)
+	}
+	return allow()
+}
+
+// EndSession decides whether the actor may end a session. Its owner always
+// may, even when removed from the project or without the right to run code:
+// who pays must be able to stop paying. Anybody else must be an owner or
+// admin of the project and may run code there. The owner's own end needs no
+// facts; others need WantRole and WantCode.
+func EndSession(a Actor, s SessionFacts, f Facts) Decision {
+	if a.User != "" && a.User == s.Owner && a.Scope.Reaches(s.Project) {
+		return allow()
+	}
+	if d := SeeSession(a, s, f); !d.Allow {
+		return d
+	}
+	switch {
+	case !f.Role.manages():
+		return refuse(ReasonNotYoursToStop)
+	case f.Code != Yes:
+		return refuse(ReasonNoCode)
+	}
+	return allow()
+}
+
+// SeeConversation decides whether the actor may read a conversation: its
+// owner always; a member of its project where it is shared, or where the
+// session it is bound to is the member's own (sessionOwner; empty for an
+// unbound conversation). It needs WantRole where there is a project, except for the owner.
+func SeeConversation(a Actor, c ConversationFacts, sessionOwner UserID, f Facts) Decision {
+	switch {
+	case a.User == "":
+		return hide(ReasonNoUser)
+	case !a.Scope.Reaches(c.Project):
+		return hide(ReasonOutOfScope)
+	case a.User == c.Owner:
+		return allow()
+	}
+	if d := reach(a, c.Owner, c.Project, f); !d.Allow {
+		return d
+	}
+	if !c.Shared && a.User != sessionOwner {
+		return hide(ReasonPrivateConversation)
+	}
+	return allow()
+}

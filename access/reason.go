@@ -1,0 +1,95 @@
+package access
+
+// Reason says why a decision fell as it did. It is for logs, audit and the
+// tenant's own admins; a client sees the fixed sentence of [Reason.Problem] and never the reason itself.
+type Reason uint8
+
+// The reasons. The list is closed.
+const (
+	// ReasonNone is the reason of the zero Decision: nothing was decided, so nothing is allowed.
+	ReasonNone Reason = iota
+	// ReasonAllowed is the reason of every allow.
+	ReasonAllowed
+	// ReasonNoUser: the actor names no user.
+	ReasonNoUser
+	// ReasonOutOfScope: the credential is confined to other projects.
+	ReasonOutOfScope
+	// ReasonNotOwner: the object is personal and somebody else's.
+	ReasonNotOwner
+	// ReasonProjectGone: the project has vanished.
+	ReasonProjectGone
+	// ReasonNotMember: the user is not an accepted member of the project.
+	ReasonNotMember
+	// ReasonUnknown: a fact that was needed could not be found out.
+	ReasonUnknown
+	// ReasonNoCode: the user may not run code here.
+	ReasonNoCode
+	// ReasonAgentNoCode: the agent itself may not run code here.
+	ReasonAgentNoCode
+	// ReasonNotYoursToStop: only the owner, or an admin of the project, may end a session.
+	ReasonNotYoursToStop
+	// ReasonAgentElsewhere: the agent belongs to another project than the session.
+	ReasonAgentElsewhere
+	// ReasonAgentUnavailable: the agent is absent, or the user may not see it. The two can't be told apart.
+	ReasonAgentUnavailable
+	// ReasonAssistantOnly: a personal session hosts only the assistant.
+	ReasonAssistantOnly
+	// ReasonPrivateConversation: the conversation is somebody else's and not shared.
+	ReasonPrivateConversation
+
+	reasons // their number; keep last
+)
+
+// Reasons returns every reason, for tables that must be total.
+func Reasons() []Reason {
+	all := make([]Reason, reasons)
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}
+
+type reasonText struct {
+	name     string
+	status   int
+	sentence string
+}
+
+var reasonTexts = [reasons]reasonText{
+	ReasonNone:                {"none", 403, "You don't have access to this."},
+	ReasonAllowed:             {"allowed", 200, "Allowed."},
+	ReasonNoUser:              {"no_user", 401, "Sign in first."},
+	ReasonOutOfScope:          {"out_of_scope", 404, "Not found."},
+	ReasonNotOwner:            {"not_owner", 404, "Not found."},
+	ReasonProjectGone:         {"project_gone", 404, "Not found."},
+	ReasonNotMember:           {"not_member", 404, "Not found."},
+	ReasonUnknown:             {"unknown", 404, "Not found."},
+	ReasonNoCode:              {"no_code", 403, "You may not run code here."},
+	ReasonAgentNoCode:         {"agent_no_code", 403, "This agent may not run code here."},
+	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "Only the session's owner or a project admin may end it."},
+	ReasonAgentElsewhere:      {"agent_elsewhere", 400, "The agent belongs to another project than the session."},
+	ReasonAgentUnavailable:    {"agent_unavailable", 409, "This agent is not available."},
+	ReasonAssistantOnly:       {"assistant_only", 400, "A personal session hosts only the assistant."},
+	ReasonPrivateConversation: {"private_conversation", 404, "Not found."},
+}
+
+// String is the stable name of the reason, for logs and audit.
+func (r Reason) String() string {
+	if r >= reasons {
+		return "none"
+	}
+	return reasonTexts[r].name
+}
+
+// Problem is what a client may see of the reason: an HTTP status, a stable
+// code and one fixed sentence. Hidden denials all have the same three.
+func (r Reason) Problem() (status int, code, sentence string) {
+	if r >= reasons {
+		r = ReasonNone
+	}
+	t := reasonTexts[r]
+	if t.status == 404 {
+		return 404, "not_found", t.sentence
+	}
+	return t.status, t.name, t.sentence
+}

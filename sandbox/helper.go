@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+)
+
+// Run starts a command, copies its output to the writers as it comes (a nil
+// writer drops it), and returns how it ended. Output that was dropped because
+// the writers were too slow is not reported; read [Process.Output] where that matters.
+func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit, error) {
+	p, err := sb.Start(ctx, c)
+	if err != nil {
+		return Exit{}, err
+	}
+	defer p.Close()
+	for chunk, err := range p.Output(ctx, 0) {
+		if err != nil {
+			return Exit{}, err
+		}
+		w := stdout
+		if chunk.Stream == Stderr {
+			w = stderr
+		}
+		if w == nil {
+			continue
+		}
+		if _, err := w.Write(chunk.Data); err != nil {
+			return Exit{}, err
+		}
+	}
+	return p.Wait(ctx)
+}
+
+// ReadFile reads a whole file.
+func ReadFile(ctx context.Context, fsys FS, path string) ([]byte, error) {
+	r, err := fsys.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// WriteFile writes a whole file, all at once; see [FS.Create].
+func WriteFile(ctx context.Context, fsys FS, path string, data []byte, opts *CreateOptions) error {
+	w, err := fsys.Create(ctx, path, opts)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		w.Abort()
+		return err
+	}
+	return w.Close()
+}

@@ -1,0 +1,41 @@
+package sandbox
+
+import "context"
+
+// As finds a power that not every sandbox has, such as a [Binder]. A wrapper
+// passes on what it wants passed on with a method As(target any) bool of its
+// own; a wrapper without one is opaque: what it wraps is not looked through.
+func As[T any](sb Sandbox) (T, bool) {
+	if t, ok := sb.(T); ok {
+		return t, true
+	}
+	var t T
+	if w, ok := sb.(interface{ As(target any) bool }); ok && w.As(&t) {
+		return t, true
+	}
+	return t, false
+}
+
+// Binder makes a directory of this host appear in the sandbox.
+type Binder interface {
+	// Bind makes hostDir appear at the absolute path at, for processes that
+	// start later and for the FS of this handle; whether other handles see it
+	// is Caps.BindsPerProcess. What stood at that path is hidden, not
+	// changed. unbind undoes it; the handle's Close does too. Neither ever removes anything below hostDir.
+	// ErrInvalid: at is not below the directory beside the working directory (see [BindRoot]).
+	Bind(ctx context.Context, hostDir, at string) (unbind func(context.Context) error, err error)
+}
+
+// BindRoot is the directory below which things are bound: the sibling of the
+// working directory, never a directory inside it, so that to empty the
+// working directory can't empty what is bound.
+func BindRoot(sb Sandbox) string { return sb.Workdir() + "-agent" }
+
+// Symlinker makes and reads symbolic links.
+type Symlinker interface {
+	// Symlink makes link a symbolic link with the text target, which need not
+	// exist or lie inside the sandbox: following it is confined. fs.ErrExist where link is taken.
+	Symlink(ctx context.Context, target, link string) error
+	// Readlink returns a link's text. fs.ErrNotExist where nothing is there, ErrNotLink where something else is.
+	Readlink(ctx context.Context, link string) (string, error)
+}

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+// Leases keeps who does what until when. The store's clock decides; callers
+// send durations and measure what they hold on their own monotonic clock,
+// from before they asked.
+//
+// Two kinds. A work lease is one admitted use of a session's sandbox: a
+// session may have many, and all of them together hold one slot, which counts
+// once against the payer's limit. A sweep lease has one holder and merely
+// saves work: whatever is done under it must be safe without it.
+//
+// All methods may be called concurrently, from many processes.
+type Leases interface {
+	// Acquire takes the lease, or returns the one its holder has already,
+	// renewed. *HeldError: a sweep lease that somebody else holds.
+	// *LimitError: the session would be one more than l.Slots sessions worked in by
+	// l.Payer. The answer has Fence and Until set; a fence is greater than every earlier one of that Kind and Name.
+	Acquire(ctx context.Context, l Lease) (Lease, error)
+
+	// Renew prolongs a lease that has not expired, by l.For from now.
+	// ErrFenced: it expired, was released, or is somebody else's.
+	Renew(ctx context.Context, l Lease) (Lease, error)
+
+	// Release gives a lease up, expired or not. The last work lease of a
+	// session frees its slot. Releasing twice succeeds, and never releases another holder's.
+	Release(ctx context.Context, l Lease) error
+
+	// Expired lists at most limit work leases that were never released,
+	// longest expired first. Each still counts: its processes may be running.
+	// Whoever has made sure that they are not releases it.
+	Expired(ctx context.Context, limit int) ([]Lease, error)
+}
+
+// LeaseKind is what a lease is for.
+type LeaseKind uint8
+
+// The kinds.
+const (
+	LeaseWork  LeaseKind = 1 // one use of a session's sandbox; Name is the session's id
+	LeaseSweep LeaseKind = 2 // one chore of a Keeper; Name is the chore's
+)
+
+// Lease is a claim to do something for a while.
+type Lease struct {
+	Kind   LeaseKind
+	Name   string // what it is on
+	Holder string // who has it: the work's id, the replica
+	// Replica is the process the holder lives in.
+	Replica string
+	// Payer and Slots, of a work lease: whose slot it takes, and how many the payer may have.
+	Payer access.UserID
+	Slots int
+	// For is how long it shall last.
+	For time.Duration
+
+	Fence int64     // set by Acquire
+	Until time.Time // set by Acquire and Renew, on the store's clock
+}

@@ -1,0 +1,214 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Store keeps rows. Every rule is in [Decide]; a store holds none but the
+// ones a [Change] spells out. All methods may be called concurrently, from
+// many processes. The store's own clock dates everything: callers send durations.
+//
+// Errors other than those named are the database's own.
+type Store interface {
+	// Load reads what a names in one round trip, at one instant. ErrNotFound.
+	Load(ctx context.Context, a Address) (Snapshot, error)
+
+	// Commit writes all of c or nothing and returns the clock it stamped c
+	// with: what was written is c.Stamped(clock). The outcomes:
+	//
+	//   nil         it was written
+	//   ErrStale    nothing was written: a row has another version than c expects, or is not there
+	//   ErrExists   nothing was written: a row to insert has an id that is taken
+	//   ErrClaimed  nothing was written: the outbox names c.Unclaimed
+	//   *LimitError nothing was written: it would exceed one of c.Limits
+	//   ErrUnknown  the reply was lost; load and look
+	//
+	// Any other error: nothing was written. Inside a host's transaction a
+	// refused Commit leaves the transaction usable and without a trace.
+	Commit(ctx context.Context, c Change) (clock time.Time, err error)
+
+	// List reads a page of sessions, most recently active first, with their
+	// newest conversations, in at most two queries however many there are.
+	// The order is (LastActiveAt, ID), both descending. A malformed q.After is a
+	// *access.FieldError for "After".
+	List(ctx context.Context, q ListQuery) (Page, error)
+
+	// Due yields the work of a reconciler, longest waiting first. It reads a
+	// page before it yields, so that the caller may commit while it ranges.
+	Due(ctx context.Context, q DueQuery) iter.Seq2[Due, error]
+
+	// Touch raises LastActiveAt of the session, and of the conversation where
+	// one is named, to the store's clock. It lowers nothing, raises no
+	// version, and is nothing to base a decision on. What is not there is not an error.
+	Touch(ctx context.Context, a Address) error
+}
+
+// Address is a way in. Either Session or Conversation is set; with both, the
+// snapshot is the session's, and its Conversation is the named one wherever
+// that is bound, or zero: "is it there already?".
+type Address struct {
+	Session      ID
+	Conversation ConversationID
+}
+
+// Change is what one decision writes: all of it or nothing.
+//
+// A row is written with the version it was read at (0 = insert) and stored
+// with the next one. ErrStale if the stored version is another.
+type Change struct {
+	// Session is a session to insert or replace. Of a replaced one only Name
+	// and EndedAt can change.
+	Session *Session
+	// End stamps Session.EndedAt with the clock.
+	End bool
+	// Sandbox is a sandbox to insert or replace; Stamps are applied to it.
+	// A second sandbox for one session is ErrStale.
+	Sandbox *sandbox.Row
+	Stamps  sandbox.Stamps
+	// Conversation is a conversation to insert. There is no other way to
+	// write one's session: no code can express a rebind.
+	Conversation *Conversation
+	// Expect are rows that the decision rests on and does not write.
+	Expect []Guard
+	// Bury are tombstones to insert, unless the outbox has them already.
+	Bury []sandbox.Tombstone
+	// Mark are tombstones to replace and Prove tombstones to remove, each only
+	// if its Attempts is still as it was read (Mark: one less than written); else ErrStale.
+	Mark  []sandbox.Tombstone
+	Prove []sandbox.Tombstone
+	// Unclaimed must not be an incarnation that the outbox names for Sandbox.ID, or ErrClaimed.
+	Unclaimed sandbox.Incarnation
+	// Delete are sessions to delete. A sandbox goes with its session, leaving
+	// its tombstone in the outbox; conversations stay and are bound to none.
+	Delete []ID
+	// Limits are counted after the write, under a lock on what is counted.
+	Limits []Limit
+}
+
+// Stamped returns a copy of c as it is stored when the store's clock shows
+// clock: with all moments set and all versions raised. Drivers write it,
+// callers learn from it what was written.
+func (c Change) Stamped(clock time.Time) Change {
+	if c.Session != nil {
+		s := *c.Session
+		if s.Version == 0 {
+			s.CreatedAt, s.LastActiveAt = clock, clock
+		}
+		if c.End {
+			s.EndedAt = clock
+		}
+		s.Version++
+		c.Session = &s
+	}
+	if c.Sandbox != nil {
+		row := c.Stamps.Apply(*c.Sandbox, clock)
+		row.Version++
+		c.Sandbox = &row
+	}
+	if c.Conversation != nil {
+		v := *c.Conversation
+		v.CreatedAt, v.LastActiveAt = clock, clock
+		c.Conversation = &v
+	}
+	c.Bury = slices.Clone(c.Bury)
+	for i, t := range c.Bury {
+		if t.Delay > 0 {
+			c.Bury[i].NotBefore, c.Bury[i].Delay = clock.Add(t.Delay), 0
+		}
+	}
+	return c
+}
+
+// Guard expects a row to have a version; 0 = not to be there. Exactly one id is set.
+type Guard struct {
+	Session ID
+	Sandbox sandbox.ID
+	Version int64
+}
+
+// Limit is a ceiling over many rows.
+type Limit struct {
+	Kind  LimitKind
+	Scope string // whose: the owner, the payer or the session, by Kind
+	Max   int    // 0 or less = nothing at all
+}
+
+// LimitKind says what a [Limit] counts.
+type LimitKind uint8
+
+// The kinds. The zero value counts nothing and is refused by every store.
+const (
+	_ LimitKind = iota
+	// SessionsPerOwner counts the sessions of an owner that have not ended.
+	SessionsPerOwner
+	// MachinesPerPayer counts a payer's sandboxes that are creating, live or
+	// destroying, and the payer's tombstones.
+	MachinesPerPayer
+	// ConversationsPerSession counts the open conversations of a session.
+	ConversationsPerSession
+	// SlotsPerPayer counts the sessions of a payer that are worked in. Leases enforce it.
+	SlotsPerPayer
+)
+
+func (k LimitKind) String() string {
+	switch k {
+	case SessionsPerOwner:
+		return "sessions per owner"
+	case MachinesPerPayer:
+		return "machines per payer"
+	case ConversationsPerSession:
+		return "conversations per session"
+	case SlotsPerPayer:
+		return "sessions worked in per payer"
+	}
+	return "nothing"
+}
+
+// ListQuery asks for a page of the sessions of one project, or of one owner's
+// personal ones: exactly the sessions of which one access decision holds.
+type ListQuery struct {
+	Project access.ProjectID // empty = Owner's personal sessions
+	Owner   access.UserID    // with Project: only this owner's; required without
+	Ended   bool             // ended ones too
+	Limit   int              // 1 to MaxListed
+	After   string           // Page.Next of the page before
+}
+
+// Page is a page of a list.
+type Page struct {
+	Items []Summary
+	Next  string // for ListQuery.After; empty = this is the last page
+}
+
+// DueKind is a set of what a reconciler looks for.
+type DueKind uint8
+
+// The kinds.
+const (
+	DueCreating   DueKind = 1 << iota // sandboxes that are creating past their deadline
+	DueDestroying                     // sandboxes that are destroying
+	DueTombstones                     // the outbox
+)
+
+// DueQuery asks for what is due.
+type DueQuery struct {
+	Kinds DueKind
+	// Hosts are the hosts the caller can act for. What is bound to another
+	// host is left out; what is bound to none is always included.
+	Hosts []string
+	// Limit is the most items of each kind.
+	Limit int
+}
+
+// Due is one item of a reconciler's work: a sandbox's snapshot, or a tombstone.
+type Due struct {
+	Kind      DueKind
+	Snapshot  Snapshot          // DueCreating, DueDestroying; DueTombstones: Now, and the tombstone's Sandbox row if it still exists
+	Tombstone sandbox.Tombstone // DueTombstones
+}
