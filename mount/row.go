@@ -22,12 +22,12 @@ const (
 type Row struct {
 	ID    ID
 	Scope string // see ScopeOf; part of every key, query and prefix
-	Slug  string // unique within the scope
+	Slug  string // unique within the scope; see AgentSlug
 	Kind  Kind
-	Agent access.AgentID // KindAgent: whose, in canonical form
+	Agent access.AgentID // KindAgent: whose, in canonical form; see CanonicalAgent
 	Name  string         // the name's slug: "default"
 
 	CreatedBy access.UserID
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	CreatedAt time.Time // the store's clock, as UpdatedAt
+	UpdatedAt time.Time // when GetOrCreate last returned the row
 }

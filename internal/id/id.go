@@ -10,6 +10,9 @@ func New() string { return uuid.Must(uuid.NewV7()).String() }
 // Canonical parses any spelling of a UUID (upper case, without dashes, in
 // braces, as a urn) and returns the one with dashes in lower case.
 func Canonical(s string) (canonical string, ok bool) {
+	if uuid.Validate(s) != nil { // Parse alone takes any two characters for the braces
+		return "", false
+	}
 	u, err := uuid.Parse(s)
 	if err != nil {
 		return "", false

@@ -1,0 +1,244 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Request says for whom folders are to be carried into a sandbox. Access has been decided before.
+type Request struct {
+	Session   access.SessionID // for logs
+	Project   access.ProjectID // of the session; empty = personal
+	Owner     access.UserID    // of the session
+	Agent     access.AgentID   // who works; empty = the assistant, who has no folder
+	AgentName string           // makes the folder's path readable; may be empty
+}
+
+// Carried is what came of [Manager.Carry].
+type Carried struct {
+	// Outcomes has one entry for each mount that was attempted. Without an
+	// agent there is none.
+	Outcomes []Outcome
+	// Env are variables, "NAME=value", for the processes of this work only:
+	// another agent in the same sandbox has others.
+	Env []string
+	// Guidance tells the agent, in a paragraph, where its folder is or that it
+	// can't be reached now. Empty where nothing was attempted.
+	Guidance string
+
+	held *undo
+}
+
+// Release undoes the carrying, whether or not ctx has ended. Nothing in a
+// folder is deleted. Where it fails, what could not be undone stays held: call
+// it again, at the latest once the sandbox's handle is closed, which undoes
+// binds by itself. Releasing twice succeeds.
+func (c Carried) Release(ctx context.Context) error {
+	if c.held == nil {
+		return nil
+	}
+	return c.held.run(ctx)
+}
+
+// Carry brings the folder of r.Agent into sb: it gets or makes the row, has
+// the directory made available on this host, binds it below sandbox.BindRoot,
+// links agent-files to that root in the working directory, and leaves a README
+// where there is none. It takes at most Config.Timeout. The caller releases
+// what it got once the work is over, before sb is closed.
+//
+// Several agents may work in sb at once: each folder has a path of its own,
+// which ends in digits of the mount's id.
+//
+// A [*access.FieldError] names a bad field of r. With Required a folder that
+// is not there is a [*MountError]; with BestEffort it is an outcome and no
+// error. After an error there is nothing to release.
+func (m *Manager) Carry(ctx context.Context, sb sandbox.Sandbox, r Request) (Carried, error) {
+	if r.Agent == "" {
+		return Carried{}, nil
+	}
+	folder := Folder{Project: r.Project, Owner: r.Owner, Agent: r.Agent}
+	if _, err := folder.row(); err != nil {
+		return Carried{}, err
+	}
+	c := &carriage{Manager: m, sb: sb, request: r, held: &undo{}}
+	defer c.abandon(ctx)
+
+	bounded, cancel := context.WithTimeoutCause(ctx, m.timeout,
+		fmt.Errorf("%w: not there after %v: %w", ErrUnavailable, m.timeout, context.DeadlineExceeded))
+	defer cancel()
+	err := c.bring(bounded, folder)
+	if err == nil {
+		c.furnish(bounded)
+	}
+	return c.report(ctx, err)
+}
+
+// carriage is one mount on its way into one sandbox.
+type carriage struct {
+	*Manager
+	sb      sandbox.Sandbox
+	request Request
+	outcome Outcome // Row and Path as soon as they are known
+	place   place
+	held    *undo
+	binding bool // Bind has been called
+	kept    bool // the folder is there, and held is the caller's to undo
+}
+
+// bring does what must succeed for the folder to be there.
+func (c *carriage) bring(ctx context.Context, f Folder) error {
+	row, err := c.folders.GetOrCreate(ctx, f, c.request.Owner)
+	if err != nil {
+		return err
+	}
+	c.outcome.Row = row
+	digits, ok := hexDigits(row.ID)
+	if !ok {
+		return fmt.Errorf("mount: stored id %q is not a canonical UUID", row.ID)
+	}
+	stem := sandbox.BindRoot(c.sb) + "/" + label(c.request.AgentName, row.Agent)
+	c.place = c.settle(c.sb.Ref(), stem, row.ID, digits)
+	c.outcome.Path = c.place.target
+	c.held.push("leave the path", c.depart)
+
+	binder, ok := sandbox.As[sandbox.Binder](c.sb)
+	if !ok {
+		return fmt.Errorf("%w: nothing can be bound into this sandbox", sandbox.ErrUnsupported)
+	}
+	mounted, err := c.mount(ctx, row)
+	if err != nil {
+		return err
+	}
+	c.held.push("release the directory", mounted.Release)
+	c.binding = true
+	unbind, err := binder.Bind(ctx, mounted.HostDir(), c.outcome.Path)
+	if err != nil {
+		return err
+	}
+	c.held.push("unbind", func(ctx context.Context) error { return unbound(unbind(ctx)) })
+	return c.alive(ctx)
+}
+
+// mount calls the mounter and keeps to ctx even where the mounter does not, as
+// one can that waits for a dead file system: what comes late is released.
+func (c *carriage) mount(ctx context.Context, row Row) (Mount, error) {
+	type answer struct {
+		mount    Mount
+		err      error
+		panicked any
+	}
+	answers := make(chan answer)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+			select {
+			case answers <- a:
+			case <-ctx.Done():
+				c.late(ctx, row, a.mount, a.panicked)
+			}
+		}()
+		a.mount, a.err = c.mounter.Mount(ctx, Spec{Row: row})
+	}()
+	select {
+	case a := <-answers:
+		if a.panicked != nil {
+			panic(a.panicked)
+		}
+		if a.err == nil && a.mount == nil {
+			a.err = errors.New("mount: mounter returned neither a mount nor an error")
+		}
+		return a.mount, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// late disposes of an answer that nobody waits for any more.
+func (c *carriage) late(ctx context.Context, row Row, mounted Mount, panicked any) {
+	log := c.log.With("mount", row.ID)
+	if panicked != nil {
+		log.ErrorContext(ctx, "mounter panicked", "panic", panicked)
+	}
+	if mounted == nil {
+		return
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if err := mounted.Release(ctx); err != nil {
+		log.ErrorContext(ctx, "mount that came too late not released", "cause", err)
+	}
+}
+
+// alive proves the folder by listing it: one that does not list is not there, whatever Bind said.
+func (c *carriage) alive(ctx context.Context) error {
+	for _, err := range c.sb.FS().ReadDir(ctx, c.outcome.Path) {
+		return err
+	}
+	return nil
+}
+
+// unbound reads the error of an unbind: with the handle or the machine gone the bind is gone too.
+func unbound(err error) error {
+	for _, gone := range []error{sandbox.ErrClosed, sandbox.ErrGone, sandbox.ErrStale} {
+		if errors.Is(err, gone) {
+			return nil
+		}
+	}
+	return err
+}
+
+// report turns how the way ended into the answer of Carry.
+func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
+	log := c.log.With("kind", "agent_mount", "session", c.request.Session, "agent", c.request.Agent,
+		"mount", c.outcome.Row.ID, "path", c.outcome.Path)
+	if err == nil {
+		c.kept = true
+		c.outcome.State = Mounted
+		return Carried{
+			Outcomes: []Outcome{c.outcome},
+			Env:      []string{EnvAgentDir + "=" + c.outcome.Path},
+			Guidance: available(c.outcome.Path),
+			held:     c.held,
+		}, nil
+	}
+	c.outcome.State, c.outcome.Cause = Failed, err
+	if errors.Is(err, sandbox.ErrUnsupported) {
+		c.outcome.State = Skipped
+	}
+	log.WarnContext(ctx, "mount degraded", "state", c.outcome.State.String(), "cause", err)
+	if c.policy == Required {
+		return Carried{}, &MountError{Outcome: c.outcome}
+	}
+	return Carried{Outcomes: []Outcome{c.outcome}, Guidance: unavailable(c.outcome.Path), held: c.held}, nil
+}
+
+// abandon undoes what was done for a folder that is not there after all. It
+// also runs where a driver panics.
+func (c *carriage) abandon(ctx context.Context) {
+	if c.kept {
+		return
+	}
+	if err := c.held.run(ctx); err != nil {
+		c.log.ErrorContext(ctx, "mount not undone", "mount", c.outcome.Row.ID, "path", c.outcome.Path, "cause", err)
+	}
+}
+
+// depart leaves the path and, where the folder never was there, removes what
+// the attempt may have left at it, unless the same mount is carried there for somebody else.
+func (c *carriage) depart(ctx context.Context) error {
+	if c.binding && !c.kept && c.alone(c.place) {
+		if err := c.removeStub(ctx); err != nil {
+			c.log.WarnContext(ctx, "stub of a failed mount not removed", "path", c.outcome.Path, "cause", err)
+		}
+	}
+	c.leave(c.place)
+	return nil
+}
