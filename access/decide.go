@@ -29,7 +29,7 @@ func reach(a Actor, owner UserID, project ProjectID, f Facts) Decision {
 		return allow()
 	case f.Project == No:
 		return hide(ReasonProjectGone)
-	case f.Role == RoleUnknown:
+	case f.Project != Yes || f.Role == RoleUnknown:
 		return hide(ReasonUnknown)
 	case !f.Role.member():
 		return hide(ReasonNotMember)
@@ -106,8 +106,9 @@ func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
 // EndSession decides whether the actor may end a session. Its owner always
 // may, even when removed from the project or without the right to run code:
 // who pays must be able to stop paying. Anybody else must be an owner or
-// admin of the project and may run code there. The owner's own end needs no
-// facts; others need WantRole and WantCode.
+// admin of the project and may run code there, and so must the agent that
+// asks for them. The owner's own end needs no facts; others need WantRole,
+// WantCode, and WantAgent where an agent asks.
 func EndSession(a Actor, s SessionFacts, f Facts) Decision {
 	if a.User != "" && a.User == s.Owner && a.Scope.Reaches(s.Project) {
 		return allow()
@@ -120,6 +121,8 @@ func EndSession(a Actor, s SessionFacts, f Facts) Decision {
 		return refuse(ReasonNotYoursToStop)
 	case f.Code != Yes:
 		return refuse(ReasonNoCode)
+	case a.Agent != "" && f.AgentCode != Yes:
+		return refuse(ReasonAgentNoCode)
 	}
 	return allow()
 }

@@ -58,7 +58,7 @@ type reasonText struct {
 var reasonTexts = [reasons]reasonText{
 	ReasonNone:                {"none", 403, "You don't have access to this."},
 	ReasonAllowed:             {"allowed", 200, "Allowed."},
-	ReasonNoUser:              {"no_user", 401, "Sign in first."},
+	ReasonNoUser:              {"no_user", 404, "Not found."},
 	ReasonOutOfScope:          {"out_of_scope", 404, "Not found."},
 	ReasonNotOwner:            {"not_owner", 404, "Not found."},
 	ReasonProjectGone:         {"project_gone", 404, "Not found."},

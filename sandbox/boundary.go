@@ -49,7 +49,8 @@ type FS interface {
 	// Create writes a file that appears under its name all at once: Close
 	// puts it there, replacing a file (never a directory: ErrIsDir) and
 	// keeping its mode; Abort drops it. Until then, and if the process dies,
-	// the old content stands. Missing parents are made. A nil opts is all defaults.
+	// the old content stands. Missing parents are made. A link at the end of
+	// the path is followed, as far as that stays inside. A nil opts is all defaults.
 	Create(ctx context.Context, path string, opts *CreateOptions) (Writer, error)
 	// Stat describes what path leads to, following links.
 	Stat(ctx context.Context, path string) (FileInfo, error)
@@ -65,7 +66,8 @@ type FS interface {
 	// directory itself is refused with ErrInvalid. A nil opts is all defaults.
 	Remove(ctx context.Context, path string, opts *RemoveOptions) error
 	// Rename moves a file or directory, replacing a file at the new name all
-	// at once. ErrCrossDevice where the two lie in different binds.
+	// at once; fs.ErrExist where a directory is in the way. ErrCrossDevice
+	// where the two lie in different binds. Its errors carry from.
 	Rename(ctx context.Context, from, to string) error
 }
 
@@ -81,8 +83,8 @@ type Writer interface {
 
 // CreateOptions are the options of [FS.Create].
 type CreateOptions struct {
-	// Exclusive refuses, with fs.ErrExist, a name that is taken; of several
-	// callers at once exactly one succeeds.
+	// Exclusive refuses, with fs.ErrExist, a name that is taken, be it by a
+	// link that leads nowhere; of several callers at once exactly one succeeds.
 	Exclusive bool
 	// Mode is the mode of a new file; 0 means 0644. A replaced file keeps its own.
 	Mode fs.FileMode

@@ -21,7 +21,7 @@ func Decide(row Row, f Facts, e Event) (Step, error) {
 	case Ensure:
 		return ensure(row, f, e)
 	case NotSent:
-		if row.State != Creating || row.Nonce != e.Nonce {
+		if row.State != Creating || !mine(row, e.Nonce) {
 			return Step{}, notAllowed(row, e)
 		}
 		return write(cleared(row, None)), nil
@@ -31,6 +31,9 @@ func Decide(row Row, f Facts, e Event) (Step, error) {
 		}
 		return Step{}, nil
 	case Created:
+		if e.As.Incarnation == "" { // an answer that names no machine is none
+			return Step{}, notAllowed(row, e)
+		}
 		return created(row, e), nil
 	case Attached:
 		if row.State != Live {
@@ -41,7 +44,7 @@ func Decide(row Row, f Facts, e Event) (Step, error) {
 		if row.State != Live {
 			return Step{}, notAllowed(row, e)
 		}
-		return Step{}, ErrUnavailable
+		return Step{}, about(row.ID, ErrUnavailable)
 	case Observed:
 		return observed(row, f, e)
 	case Stop:
@@ -64,6 +67,12 @@ func notAllowed(row Row, e Event) error {
 	return fmt.Errorf("%w: sandbox %s is %v, event %T", ErrNotAllowed, row.ID, row.State, e)
 }
 
+// about is err with its subject.
+func about(id ID, err error) error { return fmt.Errorf("%w: sandbox %s", err, id) }
+
+// mine reports whether the row's intent is that of nonce. No nonce is nobody's.
+func mine(row Row, nonce string) bool { return nonce != "" && row.Nonce == nonce }
+
 func write(row Row) Step { return Step{Write: true, Row: row} }
 
 // cleared is row without any machine, in a state that has none. Generation,
@@ -77,7 +86,7 @@ func cleared(row Row, s State) Row {
 
 func ensure(row Row, f Facts, e Ensure) (Step, error) {
 	if f.Ended {
-		return Step{}, ErrEnded
+		return Step{}, about(row.ID, ErrEnded)
 	}
 	switch row.State {
 	case Live:
@@ -86,7 +95,7 @@ func ensure(row Row, f Facts, e Ensure) (Step, error) {
 		switch {
 		case !f.Now.Before(row.Deadline):
 			return Step{Then: EffectInspect}, nil
-		case row.Nonce == e.Nonce: // the commit's reply was lost: the intent is ours
+		case mine(row, e.Nonce): // the commit's reply was lost: the intent is ours
 			return Step{Then: EffectCreate}, nil
 		}
 		return Step{}, &ProvisioningError{Sandbox: row.ID, RetryAfter: row.Deadline.Sub(f.Now)}
@@ -146,7 +155,7 @@ func created(row Row, e Created) Step {
 	case same && row.State == Creating:
 		return adopt(row, e.As.Incarnation, e.As.Host)
 	}
-	return Step{Bury: []Tombstone{e.As}, Report: ErrStale}
+	return Step{Bury: []Tombstone{e.As}, Report: about(e.As.Sandbox, ErrStale)}
 }
 
 func adopt(row Row, i Incarnation, host string) Step {
@@ -173,7 +182,7 @@ func observed(row Row, f Facts, e Observed) (Step, error) {
 		return Step{}, notAllowed(row, e)
 	}
 	if row.Host != "" && row.Host != e.Host {
-		return Step{}, ErrWrongHost // from elsewhere a not-found is unknown, never vanished
+		return Step{}, about(row.ID, ErrWrongHost) // from elsewhere a not-found is unknown, never vanished
 	}
 	switch row.State {
 	case Creating:
@@ -199,7 +208,8 @@ func observedCreating(row Row, f Facts, e Observed) (Step, error) {
 		}
 		return step, nil
 	}
-	if len(e.Found) > 0 && f.Now.Before(row.MaxDeadline) {
+	if starting(e.Found) && f.Now.Before(row.MaxDeadline) {
+		f.Window = min(f.Window, row.MaxDeadline.Sub(f.Now))
 		step := write(row)
 		step.Stamps = window(f, f.Caps)
 		step.Report = &ProvisioningError{Sandbox: row.ID, RetryAfter: f.Window}
@@ -207,9 +217,16 @@ func observedCreating(row Row, f Facts, e Observed) (Step, error) {
 	}
 	row.State, row.Attempts, row.AbsentSince = Destroying, row.Attempts+1, time.Time{}
 	step := write(row)
-	step.Then, step.Kill = kill(e.Found, "", "")
-	step.Report = ErrUnavailable
+	if step.Then, step.Kill = kill(e.Found, "", ""); step.Then == EffectNone {
+		step.Then = EffectInspect // whatever this create still makes is to be killed
+	}
+	step.Report = about(row.ID, ErrUnavailable)
 	return step, nil
+}
+
+// starting reports whether something was found that may yet become ready.
+func starting(found []Found) bool {
+	return slices.ContainsFunc(found, func(m Found) bool { return m.Status == StatusStarting || m.Status == StatusUnknown })
 }
 
 // ready picks the machine to adopt among those found: of several, the one
@@ -231,14 +248,14 @@ func observedLive(row Row, f Facts, e Observed) (Step, error) {
 	lag := f.Caps.Lag()
 	switch {
 	case f.Now.Before(row.LiveAt.Add(lag)): // too young to be seen: unknown
-		return Step{}, ErrUnavailable
+		return Step{}, about(row.ID, ErrUnavailable)
 	case row.AbsentSince.IsZero():
 		step := write(row)
 		step.Stamps.Absent = true
-		step.Report = ErrUnavailable
+		step.Report = about(row.ID, ErrUnavailable)
 		return step, nil
 	case f.Now.Before(row.AbsentSince.Add(lag)):
-		return Step{}, ErrUnavailable
+		return Step{}, about(row.ID, ErrUnavailable)
 	}
 	// Lost is no proof of death: what was the machine is still to be killed, should it turn up.
 	dead := row.tombstone(row.Incarnation)
@@ -270,11 +287,11 @@ func observedDestroying(row Row, f Facts, e Observed) (Step, error) {
 }
 
 func stop(row Row, f Facts, e Stop) (Step, error) {
-	if e.Why != StopEnd && row.State != Live {
+	if e.Why > StopIdle || e.Why != StopEnd && row.State != Live {
 		return Step{}, notAllowed(row, e)
 	}
 	if e.Why == StopIdle && f.SlotsLive {
-		return Step{}, ErrWorking
+		return Step{}, about(row.ID, ErrWorking)
 	}
 	if e.Why == StopEnd && f.Ended {
 		return Step{}, nil // ended already: nothing is killed again
@@ -323,7 +340,7 @@ func sees(found []Found, i Incarnation) bool {
 func kill(found []Found, only, spared Incarnation) (Effect, []Incarnation) {
 	var doomed []Incarnation
 	for _, m := range found {
-		if only == "" && m.Incarnation != spared || only != "" && m.Incarnation == only {
+		if only == "" && (spared == "" || m.Incarnation != spared) || only != "" && m.Incarnation == only {
 			doomed = append(doomed, m.Incarnation)
 		}
 	}

@@ -21,14 +21,19 @@ type Binder interface {
 	// Bind makes hostDir appear at the absolute path at, for processes that
 	// start later and for the FS of this handle; whether other handles see it
 	// is Caps.BindsPerProcess. What stood at that path is hidden, not
-	// changed. unbind undoes it; the handle's Close does too. Neither ever removes anything below hostDir.
-	// ErrInvalid: at is not below the directory beside the working directory (see [BindRoot]).
+	// changed. unbind undoes it; the handle's Close does too, and unbind then
+	// returns nil or ErrClosed. Neither, nor a Bind that fails, leaves anything
+	// at that path, or removes anything below hostDir. Where binds are not per
+	// process, the same directory bound at one path through several handles
+	// stays until the last of them is gone.
+	// ErrInvalid: at is not below [BindRoot], or lies below another bind.
 	Bind(ctx context.Context, hostDir, at string) (unbind func(context.Context) error, err error)
 }
 
 // BindRoot is the directory below which things are bound: the sibling of the
 // working directory, never a directory inside it, so that to empty the
-// working directory can't empty what is bound.
+// working directory can't empty what is bound. With something bound it can be
+// listed, and nothing else be put there; with nothing bound it is outside the sandbox.
 func BindRoot(sb Sandbox) string { return sb.Workdir() + "-agent" }
 
 // Symlinker makes and reads symbolic links.

@@ -37,15 +37,15 @@ type Provider interface {
 	// Attach returns a handle on the machine ref.Incarnation, waking it where
 	// it sleeps. ErrGone: the provider's own word that it sees no such
 	// machine. ErrStale: the name now belongs to another incarnation.
-	// ErrWrongHost: it lives on another host. The caller closes the handle;
-	// closing never destroys the machine.
+	// ErrWrongHost: it lives on another host. ErrInvalid: ref names no
+	// incarnation. The caller closes the handle; closing never destroys the machine.
 	Attach(ctx context.Context, ref Ref) (Sandbox, error)
 
 	// Destroy ends the machine ref.Incarnation and deletes its files. Where
 	// Caps.KillBy is KillByName it ends what has the name, but nothing at all
 	// if that is another incarnation. nil means accepted, or not there: it is
 	// not proof that the machine is gone. Destroying twice succeeds.
-	// ErrWrongHost: only another host can.
+	// ErrInvalid: ref names no incarnation. ErrWrongHost: only another host can.
 	Destroy(ctx context.Context, ref Ref) error
 }
 

@@ -95,6 +95,7 @@ type Tombstone struct {
 	NotBefore   time.Time     // before this, absence proves nothing
 	Delay       time.Duration // not stored: Commit sets NotBefore to its clock plus this, where it is over 0
 	AbsentSince time.Time     // the first not-found with no sighting since
+	Absent      bool          // not stored: Commit sets AbsentSince to its clock
 	Attempts    int64         // passes that did not end in proof
 	LastError   string        // of the latest pass, for the operator
 }

@@ -83,12 +83,11 @@ func (e *HeldError) Problem() (status int, code, sentence string) {
 // ElsewhereError says that the session's machine is bound to another host.
 type ElsewhereError struct {
 	Session ID
-	Host    string
-	Replica string // an address the host's replicas were given; empty where it is not known
+	Host    string // the id of that host
 }
 
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("session: %s: machine lives on host %s (replica %q)", e.Session, e.Host, e.Replica)
+	return fmt.Sprintf("session: %s: machine lives on host %s", e.Session, e.Host)
 }
 
 // Problem is the same for every host.

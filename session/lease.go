@@ -29,7 +29,8 @@ type Leases interface {
 	Renew(ctx context.Context, l Lease) (Lease, error)
 
 	// Release gives a lease up, expired or not. The last work lease of a
-	// session frees its slot. Releasing twice succeeds, and never releases another holder's.
+	// session frees its slot. Releasing twice succeeds, and never releases
+	// another holder's, nor one that its holder has acquired anew since: that has another fence.
 	Release(ctx context.Context, l Lease) error
 
 	// Expired lists at most limit work leases that were never released,

@@ -61,7 +61,8 @@ type Summary struct {
 	Session Session
 	// Machine is the state of its sandbox's machine.
 	Machine sandbox.State
-	// Conversations are the newest of its conversations, at most [MaxListed], newest first.
+	// Conversations are the newest of its open conversations, at most
+	// [MaxListed], by (LastActiveAt, ID), both descending.
 	Conversations []Conversation
 }
 
@@ -74,6 +75,6 @@ type Snapshot struct {
 	// Now is the store's clock at that instant. Deciders use no other.
 	Now          time.Time
 	Session      Session
-	Sandbox      sandbox.Row // the session's own; zero until it first needs one
+	Sandbox      sandbox.Row // the session's own; inserted with it, and without a machine until work first needs one
 	Conversation Conversation
 }

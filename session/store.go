@@ -39,8 +39,10 @@ type Store interface {
 	// *access.FieldError for "After".
 	List(ctx context.Context, q ListQuery) (Page, error)
 
-	// Due yields the work of a reconciler, longest waiting first. It reads a
-	// page before it yields, so that the caller may commit while it ranges.
+	// Due yields the work of a reconciler, longest waiting first: creates by
+	// deadline, the others by when they were last written, so that what can't
+	// be finished does not starve the rest. It reads a page before it yields,
+	// so that the caller may commit while it ranges.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Due, error]
 
 	// Touch raises LastActiveAt of the session, and of the conversation where
@@ -91,6 +93,12 @@ type Change struct {
 	Limits []Limit
 }
 
+// Empty reports whether c writes nothing.
+func (c Change) Empty() bool {
+	return c.Session == nil && c.Sandbox == nil && c.Conversation == nil &&
+		len(c.Bury)+len(c.Mark)+len(c.Prove)+len(c.Delete) == 0
+}
+
 // Stamped returns a copy of c as it is stored when the store's clock shows
 // clock: with all moments set and all versions raised. Drivers write it,
 // callers learn from it what was written.
@@ -116,11 +124,12 @@ func (c Change) Stamped(clock time.Time) Change {
 		v.CreatedAt, v.LastActiveAt = clock, clock
 		c.Conversation = &v
 	}
-	c.Bury = slices.Clone(c.Bury)
+	c.Bury, c.Mark = slices.Clone(c.Bury), slices.Clone(c.Mark)
 	for i, t := range c.Bury {
-		if t.Delay > 0 {
-			c.Bury[i].NotBefore, c.Bury[i].Delay = clock.Add(t.Delay), 0
-		}
+		c.Bury[i] = t.Stamped(clock)
+	}
+	for i, t := range c.Mark {
+		c.Mark[i] = t.Stamped(clock)
 	}
 	return c
 }
@@ -175,6 +184,7 @@ func (k LimitKind) String() string {
 type ListQuery struct {
 	Project access.ProjectID // empty = Owner's personal sessions
 	Owner   access.UserID    // with Project: only this owner's; required without
+	Session ID               // only this one; empty = all
 	Ended   bool             // ended ones too
 	Limit   int              // 1 to MaxListed
 	After   string           // Page.Next of the page before

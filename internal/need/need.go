@@ -3,10 +3,16 @@
 //
 // BUNKROOM_REQUIRE lists component names, separated by commas. "all" stands
 // for everything that "make deps" installs, which is [All].
+//
+// BUNKROOM_SKIPS names a file to which every skip adds a line, so that a run
+// over many packages can end with the list of what it left out. No test skips
+// in any other way.
 package need
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +24,9 @@ const (
 	Git   = "git"
 )
 
+// Proc is the proc file system. Nothing installs it.
+const Proc = "proc"
+
 // All is what BUNKROOM_REQUIRE=all stands for.
 var All = []string{Bwrap, Git}
 
@@ -28,7 +37,16 @@ func Missing(t testing.TB, component, why string) {
 	if required(os.Getenv("BUNKROOM_REQUIRE"), component) {
 		t.Fatalf("%s is required (BUNKROOM_REQUIRE) and missing: %s", component, why)
 	}
-	t.Skipf("needs %s: %s", component, why)
+	skip(t, fmt.Sprintf("needs %s: %s", component, why))
+}
+
+// Long ends t with a skip in a short run (go test -short), for a test that
+// takes more than a few seconds. why is a sentence that says what takes long.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		skip(t, "takes long: "+why)
+	}
 }
 
 func required(list, component string) bool {
@@ -39,4 +57,28 @@ func required(list, component string) bool {
 		}
 	}
 	return false
+}
+
+// skip ends t with a skip, after adding it to the list where there is one.
+func skip(t testing.TB, why string) {
+	t.Helper()
+	if name := os.Getenv("BUNKROOM_SKIPS"); name != "" {
+		if err := record(name, fmt.Sprintf("%s %s: %s\n", filepath.Base(os.Args[0]), t.Name(), why)); err != nil {
+			t.Fatalf("BUNKROOM_SKIPS: %v", err)
+		}
+	}
+	t.Skipf("%s", why)
+}
+
+// record adds a line to a file that other test programs add to at the same time.
+func record(name, line string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
 }

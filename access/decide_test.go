@@ -1,0 +1,340 @@
+package access_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+// world is one case: who asks, what for, and what the host knows.
+type world struct {
+	a            access.Actor
+	owner        access.UserID    // of the session or conversation
+	project      access.ProjectID // its project
+	agent        access.AgentID   // asked to work, or to be hosted
+	shared       bool
+	sessionOwner access.UserID // of the session a conversation is bound to
+	f            access.Facts
+}
+
+// line is one line of a decision table. The first that fits decides; where none does, it is allowed.
+type line struct {
+	says   string
+	when   func(*world) bool
+	want   access.Reason
+	hidden bool
+}
+
+func member(r access.Role) bool {
+	return r == access.RoleMember || r == access.RoleAdmin || r == access.RoleOwner
+}
+func inScope(w *world) bool  { return !w.a.Scope.Confined() || w.a.Scope.Reaches(w.project) }
+func personal(w *world) bool { return w.project == "" }
+func isOwner(w *world) bool  { return w.a.User != "" && w.a.User == w.owner }
+
+// The tables.
+var (
+	begin = []line{
+		{"nobody asks", func(w *world) bool { return w.a.User == "" }, access.ReasonNoUser, true},
+		{"the credential's ceiling comes first", func(w *world) bool { return !inScope(w) }, access.ReasonOutOfScope, true},
+	}
+	reach = join(begin, []line{
+		{"what is personal is its owner's alone", func(w *world) bool { return personal(w) && !isOwner(w) }, access.ReasonNotOwner, true},
+		{"the project is gone", func(w *world) bool { return !personal(w) && w.f.Project == access.No }, access.ReasonProjectGone, true},
+		{"unknown never allows", func(w *world) bool {
+			return !personal(w) && (w.f.Project != access.Yes || w.f.Role == access.RoleUnknown)
+		}, access.ReasonUnknown, true},
+		{"members only, its owner included", func(w *world) bool { return !personal(w) && !member(w.f.Role) }, access.ReasonNotMember, true},
+	})
+	hosting = []line{
+		{"a personal session hosts only the assistant", func(w *world) bool { return w.agent != "" && personal(w) }, access.ReasonAssistantOnly, false},
+		{"absent and not to be seen are one", func(w *world) bool { return w.agent != "" && w.f.Agent != access.Yes }, access.ReasonAgentUnavailable, false},
+		{"an agent of another project", func(w *world) bool { return w.agent != "" && w.f.AgentProject != w.project }, access.ReasonAgentElsewhere, false},
+	}
+	running = []line{
+		{"the user may run code", func(w *world) bool { return w.f.Code != access.Yes }, access.ReasonNoCode, false},
+		{"and so may the agent, asking or asked", func(w *world) bool {
+			return (w.agent != "" || w.a.Agent != "") && w.f.AgentCode != access.Yes
+		}, access.ReasonAgentNoCode, false},
+	}
+	ending = []line{
+		{"admins end what is not theirs", func(w *world) bool {
+			return w.f.Role != access.RoleAdmin && w.f.Role != access.RoleOwner
+		}, access.ReasonNotYoursToStop, false},
+		{"with their own right to run code", func(w *world) bool { return w.f.Code != access.Yes }, access.ReasonNoCode, false},
+		{"and their agent's", func(w *world) bool { return w.a.Agent != "" && w.f.AgentCode != access.Yes }, access.ReasonAgentNoCode, false},
+	}
+	private = []line{
+		{"somebody else's private thread", func(w *world) bool { return !w.shared && w.a.User != w.sessionOwner }, access.ReasonPrivateConversation, true},
+	}
+	// always is what an owner may whatever else holds.
+	always = []line{{"the owner always may", isOwner, access.ReasonAllowed, false}}
+)
+
+func join(tables ...[]line) (all []line) {
+	for _, t := range tables {
+		all = append(all, t...)
+	}
+	return all
+}
+
+// decider is a function under test, the table it must agree with, and the facts that it says it needs.
+type decider struct {
+	name   string
+	decide func(*world) access.Decision
+	table  []line
+	needs  access.Want
+}
+
+func (w *world) session() access.SessionFacts {
+	return access.SessionFacts{Owner: w.owner, Project: w.project}
+}
+
+// deciders. SpawnSession makes its own owner, so its cases have the actor as one.
+var deciders = []decider{
+	{"SeeSession", func(w *world) access.Decision { return access.SeeSession(w.a, w.session(), w.f) }, reach, access.WantRole},
+	{"UseSession", func(w *world) access.Decision { return access.UseSession(w.a, w.session(), w.f) }, reach, access.WantRole},
+	{"SpawnSession", func(w *world) access.Decision { return access.SpawnSession(w.a, w.project, w.agent, w.f) },
+		join(reach, hosting), access.WantRole | access.WantAgent},
+	{"BindConversation", func(w *world) access.Decision { return access.BindConversation(w.a, w.session(), w.agent, w.f) },
+		join(reach, hosting), access.WantRole | access.WantAgent},
+	{"RunCode", func(w *world) access.Decision { return access.RunCode(w.a, w.session(), w.agent, w.f) },
+		join(reach, running), access.WantRole | access.WantCode | access.WantAgent},
+	{"EndSession", func(w *world) access.Decision { return access.EndSession(w.a, w.session(), w.f) },
+		join(begin, always, reach, ending), access.WantRole | access.WantCode | access.WantAgent},
+	{"SeeConversation", func(w *world) access.Decision {
+		c := access.ConversationFacts{Owner: w.owner, Project: w.project, Shared: w.shared}
+		return access.SeeConversation(w.a, c, w.sessionOwner, w.f)
+	}, join(begin, always, reach, private), access.WantRole},
+}
+
+func twin(w *world, table []line) access.Decision {
+	for _, l := range table {
+		if l.when(w) {
+			return access.Decision{Allow: l.want == access.ReasonAllowed, Hidden: l.hidden, Reason: l.want}
+		}
+	}
+	return access.Decision{Allow: true, Reason: access.ReasonAllowed}
+}
+
+// each yields the product of actors, objects and facts for one decider. Of the
+// facts that it says it does not need, the two extremes are taken.
+func each(d decider, yield func(*world)) {
+	owners, shares := []access.UserID{"ada"}, []bool{false}
+	if d.name == "SeeConversation" {
+		owners, shares = []access.UserID{"", "ada", "bob"}, []bool{false, true}
+	}
+	all := factsFor(d.needs)
+	var w world
+	for _, w.a.User = range []access.UserID{"", "ada", "bob"} {
+		for _, w.a.Agent = range []access.AgentID{"", "helper"} {
+			for _, w.a.Scope = range []access.Scope{{}, access.ScopeOf("q", "p"), access.ScopeOf("q"), access.ScopeOf()} {
+				for _, w.project = range []access.ProjectID{"", "p"} {
+					for _, w.agent = range []access.AgentID{"", "coder"} {
+						for _, w.shared = range shares {
+							for _, w.sessionOwner = range owners {
+								for _, w.f = range all {
+									if w.owner = "ada"; d.name == "SpawnSession" {
+										w.owner = w.a.User
+									}
+									yield(&w)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func factsFor(needs access.Want) (all []access.Facts) {
+	tris := []access.Tri{access.Unknown, access.No, access.Yes}
+	needed := func(want access.Want) []access.Tri {
+		if needs.Has(want) {
+			return tris
+		}
+		return []access.Tri{access.Unknown, access.Yes}
+	}
+	var f access.Facts
+	for _, f.Project = range tris {
+		for _, f.Role = range []access.Role{access.RoleUnknown, access.RoleNone, access.RoleMember, access.RoleAdmin, access.RoleOwner} {
+			for _, f.Code = range needed(access.WantCode) {
+				for _, f.Agent = range needed(access.WantAgent) {
+					for _, f.AgentCode = range needed(access.WantAgent) {
+						for _, f.AgentProject = range []access.ProjectID{"", "p", "q"} {
+							all = append(all, f)
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestDecidersTwin(t *testing.T) {
+	for _, d := range deciders {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			cases, allowed := 0, 0
+			each(d, func(w *world) {
+				cases++
+				got, want := d.decide(w), twin(w, d.table)
+				if got.Allow {
+					allowed++
+				}
+				if got != want && !t.Failed() {
+					t.Errorf("%+v, want %+v\nin %+v", got, want, *w)
+				}
+			})
+			if allowed == 0 || allowed == cases {
+				t.Errorf("%d of %d allowed", allowed, cases)
+			}
+			t.Logf("%d cases, %d allowed", cases, allowed)
+		})
+	}
+}
+
+// A value that is none of the closed lists is no right.
+func TestUnheardOfAnswersAllowNothing(t *testing.T) {
+	strange := access.Facts{Project: 9, Role: 99, Code: 9, Agent: 9, AgentProject: "p", AgentCode: 9}
+	for _, f := range []access.Facts{strange, {Project: access.Yes, Role: 99, Code: access.Yes}, {Project: access.Yes, Role: access.RoleOwner, Code: 9}} {
+		for _, d := range []access.Decision{
+			access.RunCode(access.Actor{User: "bob"}, access.SessionFacts{Owner: "ada", Project: "p"}, "", f),
+			access.EndSession(access.Actor{User: "bob"}, access.SessionFacts{Owner: "ada", Project: "p"}, f),
+		} {
+			if d.Allow {
+				t.Errorf("%+v allows", f)
+			}
+		}
+	}
+	if access.Tri(9).String() != "unknown" || access.Role(99).String() != "unknown" || access.Reason(99).String() != "none" {
+		t.Error("strange values must read as nothing known")
+	}
+}
+
+var errNotFound = errors.New("not found")
+
+// TestDecidersProperties holds for every decider, asked in every seventh case:
+// seven divides the number of values of no fact, so that all of them mix.
+func TestDecidersProperties(t *testing.T) {
+	_, hiddenCode, hiddenSentence := access.ReasonNotMember.Problem()
+	for _, d := range deciders {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			cases := 0
+			each(d, func(w *world) {
+				if cases++; cases%7 != 0 || t.Failed() {
+					return
+				}
+				got := d.decide(w)
+				fail := func(rule string) { t.Errorf("%s: %+v\nin %+v", rule, got, *w) }
+				if got.Allow != (got.Reason == access.ReasonAllowed) || got.Allow && got.Hidden {
+					fail("an allow has its own reason and hides nothing")
+				}
+				err := got.Err("verb", "object", errNotFound)
+				switch {
+				case got.Allow && err != nil:
+					fail("an allow is no error")
+				case got.Hidden && err != errNotFound:
+					fail("a hidden denial is the very error of an absent object")
+				case !got.Allow && !got.Hidden:
+					var denied *access.DeniedError
+					if !errors.As(err, &denied) || denied.Reason != got.Reason || errors.Is(err, errNotFound) {
+						fail("an open denial tells its reason")
+					}
+				}
+				if status, code, sentence := got.Reason.Problem(); got.Hidden && (status != 404 || code != hiddenCode || sentence != hiddenSentence) {
+					fail("all hidden denials are one to a client")
+				}
+				for _, less := range withoutOne(w) {
+					if d.decide(&less).Allow && !got.Allow {
+						fail("unknown allows what a known answer does not")
+					}
+				}
+				for _, more := range withOneMore(w) {
+					if got.Allow && !d.decide(&more).Allow {
+						fail("one more right removes access")
+					}
+				}
+				asked := *w
+				asked.f = only(w.f, d.needs)
+				if d.decide(&asked) != got {
+					fail("rests on facts that it does not say it needs")
+				}
+			})
+		})
+	}
+}
+
+// withoutOne is w with each of its facts unknown in turn.
+func withoutOne(w *world) []world {
+	all := [5]world{*w, *w, *w, *w, *w}
+	all[0].f.Project = access.Unknown
+	all[1].f.Role = access.RoleUnknown
+	all[2].f.Code = access.Unknown
+	all[3].f.Agent = access.Unknown
+	all[4].f.AgentCode = access.Unknown
+	return all[:]
+}
+
+// withOneMore is w with each right added in turn.
+func withOneMore(w *world) []world {
+	all := [8]world{*w, *w, *w, *w, *w, *w, *w, *w}
+	all[0].f.Project = access.Yes
+	if w.f.Role < access.RoleOwner {
+		all[1].f.Role++
+	}
+	all[2].f.Code = access.Yes
+	all[3].f.Agent = access.Yes
+	all[4].f.AgentCode = access.Yes
+	all[5].f.AgentProject = w.project
+	all[6].a.Scope = access.Scope{}
+	all[7].a.Agent = ""
+	return all[:]
+}
+
+// only is f as a host answers that was asked for no more than want.
+func only(f access.Facts, want access.Want) access.Facts {
+	var g access.Facts
+	if want.Has(access.WantRole) {
+		g.Project, g.Role = f.Project, f.Role
+	}
+	if want.Has(access.WantCode) {
+		g.Code = f.Code
+	}
+	if want.Has(access.WantAgent) {
+		g.Agent, g.AgentProject, g.AgentCode = f.Agent, f.AgentProject, f.AgentCode
+	}
+	return g
+}
+
+// With nothing known, an owner has what is personal, the end of a session and
+// the reading of a conversation. Nobody has anything else.
+func TestDecidersOnZeroFacts(t *testing.T) {
+	for _, d := range deciders {
+		each(d, func(w *world) {
+			if (w.f != access.Facts{}) {
+				return
+			}
+			own := w.a.User != "" && w.a.User == w.owner && inScope(w)
+			want := false
+			switch d.name {
+			case "EndSession", "SeeConversation":
+				want = own
+			case "SeeSession", "UseSession":
+				want = own && personal(w)
+			case "SpawnSession", "BindConversation":
+				want = own && personal(w) && w.agent == ""
+			}
+			if got := d.decide(w); got.Allow != want {
+				t.Errorf("%s: %+v in %+v", d.name, got, *w)
+			}
+		})
+	}
+	if (access.Decision{}).Allow || (access.Decision{}).Err("v", "o", errNotFound) == nil {
+		t.Error("the zero decision must deny")
+	}
+}

@@ -1,0 +1,110 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+func TestEveryReasonIsAProblem(t *testing.T) { // the table is total
+	names := map[string]bool{}
+	for _, r := range append(access.Reasons(), 200) {
+		status, code, sentence := r.Problem()
+		if r == access.ReasonAllowed {
+			if status != 200 {
+				t.Errorf("%v: %d", r, status)
+			}
+		} else if status < 400 || status > 499 {
+			t.Errorf("%v: status %d of a denial", r, status)
+		}
+		if code == "" || !strings.HasSuffix(sentence, ".") {
+			t.Errorf("%v: code %q, sentence %q", r, code, sentence)
+		}
+		if r != 200 && (names[r.String()] || r.String() == "") {
+			t.Errorf("%d has the name %q of another", r, r)
+		}
+		names[r.String()] = true
+	}
+	if n := len(access.Reasons()); n != 15 {
+		t.Errorf("%d reasons; a new one needs its place in the tables of this test", n)
+	}
+}
+
+func TestErrOfADecision(t *testing.T) {
+	absent := fmt.Errorf("session: not found: %s", "id")
+	for _, c := range []struct {
+		says string
+		d    access.Decision
+		want error // nil = a *DeniedError
+		none bool
+	}{
+		{says: "an allow is none", d: access.Decision{Allow: true, Reason: access.ReasonAllowed}, none: true},
+		{says: "a hidden denial is the absent object's", d: access.Decision{Hidden: true, Reason: access.ReasonNotMember}, want: absent},
+		{says: "an open denial", d: access.Decision{Reason: access.ReasonNoCode}},
+		{says: "the zero decision", d: access.Decision{}},
+	} {
+		err := c.d.Err("run code", "id", absent)
+		var denied *access.DeniedError
+		switch {
+		case c.none:
+			if err != nil {
+				t.Errorf("%s: %v", c.says, err)
+			}
+		case c.want != nil:
+			if err != c.want {
+				t.Errorf("%s: %v", c.says, err)
+			}
+		case !errors.As(err, &denied) || *denied != (access.DeniedError{Verb: "run code", Object: "id", Reason: c.d.Reason}):
+			t.Errorf("%s: %v", c.says, err)
+		default:
+			s1, c1, t1 := denied.Problem()
+			if s2, c2, t2 := c.d.Reason.Problem(); s1 != s2 || c1 != c2 || t1 != t2 {
+				t.Errorf("%s: told as %d %s %q", c.says, s1, c1, t1)
+			}
+		}
+	}
+}
+
+func TestSentinel(t *testing.T) {
+	s := access.NewSentinel("x: busy", 409, "busy", "It is busy.")
+	twin := access.NewSentinel("x: busy", 409, "busy", "It is busy.")
+	err := fmt.Errorf("%w: id 1", s)
+	if !errors.Is(err, s) || errors.Is(err, twin) {
+		t.Error("a sentinel is itself and no other")
+	}
+	if status, code, sentence := s.Problem(); s.Error() != "x: busy" || status != 409 || code != "busy" || sentence != "It is busy." {
+		t.Errorf("%v: %d %s %q", s, status, code, sentence)
+	}
+}
+
+func TestDirectoryFunc(t *testing.T) {
+	q := access.Question{Actor: access.Actor{User: "ada"}, Project: "p", Want: access.WantRole | access.WantCode}
+	outage := errors.New("outage")
+	var d access.Directory = access.DirectoryFunc(func(_ context.Context, got access.Question) (access.Facts, error) {
+		if got.Project != q.Project || got.Actor.User != "ada" || !got.Want.Has(access.WantRole) || got.Want.Has(access.WantBilling) {
+			t.Errorf("asked %+v", got)
+		}
+		return access.Facts{Plan: "pro"}, outage
+	})
+	if f, err := d.Facts(t.Context(), q); f.Plan != "pro" || err != outage {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestTriOf(t *testing.T) {
+	if access.TriOf(true) != access.Yes || access.TriOf(false) != access.No || access.Tri(0) != access.Unknown {
+		t.Error("a known answer is not the unknown one")
+	}
+	for want, s := range map[string]fmt.Stringer{
+		"yes": access.Yes, "no": access.No, "unknown": access.Unknown, "none": access.RoleNone,
+		"member": access.RoleMember, "admin": access.RoleAdmin, "owner": access.RoleOwner,
+	} {
+		if s.String() != want {
+			t.Errorf("%q, want %q", s, want)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/bunkroom/bunkroom/drivers/memory"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
+	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/sessiontest"
+)
+
+// S-36: what hosts test with keeps the contract that production keeps.
+
+func TestSessions(t *testing.T) {
+	sessiontest.TestStore(t, func(_ *testing.T, clock *sessiontest.Clock) session.Store {
+		return memory.New(&memory.Options{Now: clock.Now}).Sessions()
+	}, nil)
+}
+
+func TestLeases(t *testing.T) {
+	sessiontest.TestLeases(t, func(_ *testing.T, clock *sessiontest.Clock) session.Leases {
+		return memory.New(&memory.Options{Now: clock.Now}).Leases()
+	}, nil)
+}
+
+func TestMounts(t *testing.T) {
+	mounttest.TestStore(t, func(*testing.T) mount.Store { return memory.New(nil).Mounts() })
+}

@@ -1,0 +1,239 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// boxBind is a directory of the host that appears in a sandbox. Links in it
+// lead where they would for a process of the sandbox; they are followed by
+// hand, and whatever is then done goes through the root, which is never left,
+// even where a link takes the place of a directory meanwhile.
+type boxBind struct {
+	at      string // where it appears, clean and absolute
+	root    *os.Root
+	escapes error        // what the root's methods wrap where a path leaves it
+	temps   atomic.Int64 // names of files being put in place
+}
+
+// plain turns an error of the root's methods into one of the contract, without the host's paths.
+func (b *boxBind) plain(err error) error {
+	for _, is := range []struct{ host, plain error }{
+		{b.escapes, sandbox.ErrEscapes},
+		{os.ErrClosed, sandbox.ErrClosed},
+		{syscall.EINVAL, sandbox.ErrInvalid},
+		{syscall.EISDIR, sandbox.ErrIsDir},
+		{syscall.ENOTDIR, sandbox.ErrNotDir},
+		{syscall.ENOTEMPTY, sandbox.ErrNotEmpty},
+		{syscall.EXDEV, sandbox.ErrCrossDevice},
+	} {
+		if err != nil && errors.Is(err, is.host) {
+			return is.plain
+		}
+	}
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		return p.Err
+	case errors.As(err, &l):
+		return l.Err
+	}
+	return err
+}
+
+func boxInfo(i fs.FileInfo, name string) sandbox.FileInfo {
+	info := sandbox.FileInfo{Name: name, Kind: sandbox.KindOther, Mode: i.Mode().Perm(), ModTime: i.ModTime()}
+	switch {
+	case i.Mode().IsRegular():
+		info.Kind, info.Size = sandbox.KindFile, i.Size()
+	case i.IsDir():
+		info.Kind = sandbox.KindDir
+	case i.Mode()&fs.ModeSymlink != 0:
+		info.Kind = sandbox.KindSymlink
+	}
+	return info
+}
+
+func (b *boxBind) stat(rel, name string) (sandbox.FileInfo, error) {
+	i, err := b.root.Stat(rel)
+	if err != nil {
+		return sandbox.FileInfo{}, err
+	}
+	return boxInfo(i, name), nil
+}
+
+// open opens a regular file; anything else could block.
+func (b *boxBind) open(rel string) (io.ReadCloser, error) {
+	i, err := b.root.Stat(rel)
+	switch {
+	case err != nil:
+		return nil, err
+	case i.IsDir():
+		return nil, sandbox.ErrIsDir
+	case !i.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: not a regular file", sandbox.ErrInvalid)
+	}
+	return b.root.Open(rel)
+}
+
+// boxDirBatch is how many entries of a host directory are read at a time.
+const boxDirBatch = 256
+
+// list streams the entries of a directory.
+func (b *boxBind) list(rel string) (iter.Seq2[sandbox.FileInfo, error], error) {
+	i, err := b.root.Stat(rel)
+	if err != nil {
+		return nil, err
+	}
+	if !i.IsDir() {
+		return nil, sandbox.ErrNotDir
+	}
+	dir, err := b.root.Open(rel)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(sandbox.FileInfo, error) bool) {
+		defer dir.Close()
+		for {
+			entries, err := dir.ReadDir(boxDirBatch)
+			for _, e := range entries {
+				i, err := e.Info()
+				if errors.Is(err, fs.ErrNotExist) {
+					continue // it went away since
+				}
+				if err != nil {
+					yield(sandbox.FileInfo{}, b.plain(err))
+					return
+				}
+				if !yield(boxInfo(i, e.Name()), nil) {
+					return
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(sandbox.FileInfo{}, b.plain(err))
+				return
+			}
+		}
+	}, nil
+}
+
+func (b *boxBind) mkdir(at boxPlace) error {
+	if at.dangling {
+		return fs.ErrExist
+	}
+	if at.missing != nil {
+		return b.root.MkdirAll(at.rel, 0o755)
+	}
+	i, err := b.root.Stat(at.rel)
+	if err == nil && !i.IsDir() {
+		err = sandbox.ErrNotDir
+	}
+	return err
+}
+
+func (b *boxBind) remove(at boxPlace, recursive bool) error {
+	switch {
+	case at.fixed:
+		return errBoxFixed
+	case at.missing != nil:
+		return fs.ErrNotExist
+	case recursive:
+		return b.root.RemoveAll(at.rel)
+	}
+	return b.root.Remove(at.rel)
+}
+
+// rename refuses a directory at the new name, as the root's Rename does.
+func (b *boxBind) rename(from, to string) error {
+	src, err := b.root.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if dst, err := b.root.Lstat(to); err == nil && os.SameFile(src, dst) {
+		return nil
+	}
+	return b.root.Rename(from, to)
+}
+
+func (b *boxBind) readlink(rel string) (string, error) {
+	i, err := b.root.Lstat(rel)
+	if err != nil {
+		return "", err
+	}
+	if i.Mode()&fs.ModeSymlink == 0 {
+		return "", sandbox.ErrNotLink
+	}
+	return b.root.Readlink(rel)
+}
+
+// free says why a file can't be put at the place.
+func (b *boxBind) free(at boxPlace, exclusive bool) error {
+	if err := at.free(exclusive); err != nil || at.missing != nil {
+		return err
+	}
+	i, err := b.root.Stat(at.rel)
+	if err == nil && i.IsDir() {
+		err = sandbox.ErrIsDir
+	}
+	return err
+}
+
+// put puts a file in place: written under a passing name, then moved.
+func (b *boxBind) put(at boxPlace, data []byte, o sandbox.CreateOptions) error {
+	if err := b.free(at, o.Exclusive); err != nil {
+		return err
+	}
+	if i, err := b.root.Stat(at.rel); err == nil {
+		o.Mode = i.Mode().Perm()
+	}
+	dir := path.Dir(at.rel)
+	if len(at.parents()) > 0 {
+		if err := b.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	temp, err := b.writeTemp(dir, data, o.Mode)
+	if err != nil {
+		return err
+	}
+	if o.Exclusive {
+		// Unlike a rename, a hard link never replaces.
+		err = b.root.Link(temp, at.rel)
+	} else if err = b.root.Rename(temp, at.rel); err == nil {
+		return nil
+	}
+	return errors.Join(err, b.root.Remove(temp))
+}
+
+// writeTemp writes a file of a passing name in dir and returns its path.
+func (b *boxBind) writeTemp(dir string, data []byte, mode fs.FileMode) (string, error) {
+	var file *os.File
+	var name string
+	err := fs.ErrExist
+	for errors.Is(err, fs.ErrExist) {
+		name = path.Join(dir, fmt.Sprintf(".bunkroom-%d-%d.tmp", os.Getpid(), b.temps.Add(1)))
+		file, err = b.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(data)
+	// The mode given to OpenFile would be subject to the umask.
+	if err = errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
+		return "", errors.Join(err, b.root.Remove(name))
+	}
+	return name, nil
+}

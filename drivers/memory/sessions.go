@@ -1,0 +1,244 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+// owner is what a sandbox belongs to; one of the two is set.
+type owner struct {
+	session     session.ID
+	environment access.EnvironmentID
+}
+
+// A row and a tombstone remember which write was their latest, so that a
+// reconciler meets first what nobody has looked at for longest.
+type (
+	storedRow struct {
+		sandbox.Row
+		since int64
+	}
+	storedTombstone struct {
+		sandbox.Tombstone
+		since int64
+	}
+)
+
+// row is a copy that shares no memory with what is stored.
+func (r storedRow) row() sandbox.Row { return copied(r.Row) }
+
+func copied(r sandbox.Row) sandbox.Row {
+	r.Spec.Env = slices.Clone(r.Spec.Env)
+	return r
+}
+
+type sessionStore struct{ db *DB }
+
+var _ session.Store = sessionStore{}
+
+func (s sessionStore) Load(ctx context.Context, a session.Address) (session.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Snapshot{}, err
+	}
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	snap := session.Snapshot{Now: s.db.clock()}
+	if a.Conversation != "" {
+		snap.Conversation = s.db.conversations[a.Conversation]
+	}
+	switch id := cmp.Or(a.Session, snap.Conversation.Session); {
+	case id != "":
+		snap.Session = s.db.sessions[id]
+		snap.Sandbox = s.db.sandboxes[s.db.owned[owner{session: id}]].row()
+		if snap.Session.ID == "" {
+			return session.Snapshot{}, fmt.Errorf("%w: session %s", session.ErrNotFound, id)
+		}
+	case snap.Conversation.ID == "":
+		return session.Snapshot{}, fmt.Errorf("%w: conversation %s", session.ErrNotFound, a.Conversation)
+	}
+	return snap, nil
+}
+
+func (s sessionStore) Touch(ctx context.Context, a session.Address) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	now := db.clock()
+	if v, there := db.conversations[a.Conversation]; there {
+		if now.After(v.LastActiveAt) {
+			v.LastActiveAt = now
+			db.conversations[v.ID] = v
+		}
+		a.Session = cmp.Or(a.Session, v.Session)
+	}
+	if v, there := db.sessions[a.Session]; there && now.After(v.LastActiveAt) {
+		v.LastActiveAt = now
+		db.sessions[v.ID] = v
+	}
+	return nil
+}
+
+func (s sessionStore) List(ctx context.Context, q session.ListQuery) (session.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Page{}, err
+	}
+	after, err := checkList(q)
+	if err != nil {
+		return session.Page{}, err
+	}
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	var found []session.Session
+	for _, v := range s.db.candidates(q) {
+		if v.Project == q.Project && (q.Owner == "" || v.Owner == q.Owner) && (q.Ended || !v.Ended()) &&
+			(q.After == "" || newest(after, place{v.LastActiveAt, string(v.ID)}) < 0) {
+			found = append(found, v)
+		}
+	}
+	slices.SortFunc(found, func(a, b session.Session) int {
+		return newest(place{a.LastActiveAt, string(a.ID)}, place{b.LastActiveAt, string(b.ID)})
+	})
+	var page session.Page
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		last := found[q.Limit-1]
+		page.Next = place{last.LastActiveAt, string(last.ID)}.token()
+	}
+	for _, v := range found {
+		page.Items = append(page.Items, session.Summary{
+			Session:       v,
+			Machine:       s.db.sandboxes[s.db.owned[owner{session: v.ID}]].State,
+			Conversations: s.db.open(v.ID),
+		})
+	}
+	return page, nil
+}
+
+func checkList(q session.ListQuery) (after place, err error) {
+	field := func(name, rule string) (place, error) {
+		return place{}, &access.FieldError{Field: name, Rule: rule}
+	}
+	switch {
+	case q.Limit < 1 || q.Limit > session.MaxListed:
+		return field("Limit", fmt.Sprintf("must be 1 to %d", session.MaxListed))
+	case q.Project == "" && q.Owner == "":
+		return field("Owner", "must be set where Project is not")
+	case q.After == "":
+		return place{}, nil
+	}
+	after, ok := parsePlace(q.After)
+	if !ok {
+		return field("After", "must be Next of an earlier page")
+	}
+	return after, nil
+}
+
+// candidates are the sessions that q may be about.
+func (db *DB) candidates(q session.ListQuery) map[session.ID]session.Session {
+	if q.Session == "" {
+		return db.sessions
+	}
+	if v, there := db.sessions[q.Session]; there {
+		return map[session.ID]session.Session{v.ID: v}
+	}
+	return nil
+}
+
+// open are the newest of a session's open conversations, newest first.
+func (db *DB) open(id session.ID) []session.Conversation {
+	var found []session.Conversation
+	for c := range db.bound[id] {
+		if v := db.conversations[c]; v.ClosedAt.IsZero() {
+			found = append(found, v)
+		}
+	}
+	slices.SortFunc(found, func(a, b session.Conversation) int {
+		return newest(place{a.LastActiveAt, string(a.ID)}, place{b.LastActiveAt, string(b.ID)})
+	})
+	return found[:min(session.MaxListed, len(found))]
+}
+
+func (s sessionStore) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
+	return func(yield func(session.Due, error) bool) {
+		found, err := s.due(ctx, q)
+		if err != nil {
+			yield(session.Due{}, err)
+			return
+		}
+		for _, d := range found { // no lock is held: the caller may commit
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s sessionStore) due(ctx context.Context, q session.DueQuery) ([]session.Due, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if q.Limit < 1 {
+		return nil, &access.FieldError{Field: "Limit", Rule: "must be at least 1"}
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	now := db.clock()
+	var creating, destroying []storedRow
+	for _, r := range db.sandboxes {
+		switch {
+		case r.Host != "" && !slices.Contains(q.Hosts, r.Host):
+		case r.State == sandbox.Creating && q.Kinds&session.DueCreating != 0 && !now.Before(r.Deadline):
+			creating = append(creating, r)
+		case r.State == sandbox.Destroying && q.Kinds&session.DueDestroying != 0:
+			destroying = append(destroying, r)
+		}
+	}
+	slices.SortFunc(creating, func(a, b storedRow) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.since, b.since))
+	})
+	slices.SortFunc(destroying, func(a, b storedRow) int { return cmp.Compare(a.since, b.since) })
+
+	var found []session.Due
+	add := func(kind session.DueKind, rows []storedRow) {
+		for _, r := range rows[:min(q.Limit, len(rows))] {
+			found = append(found, session.Due{Kind: kind, Snapshot: session.Snapshot{
+				Now: now, Session: db.sessions[r.Session], Sandbox: r.row(),
+			}})
+		}
+	}
+	add(session.DueCreating, creating)
+	add(session.DueDestroying, destroying)
+	if q.Kinds&session.DueTombstones != 0 {
+		found = append(found, db.dueTombstones(q, now)...)
+	}
+	return found, nil
+}
+
+func (db *DB) dueTombstones(q session.DueQuery, now time.Time) []session.Due {
+	var dead []storedTombstone
+	for _, t := range db.outbox {
+		if t.Host == "" || slices.Contains(q.Hosts, t.Host) {
+			dead = append(dead, t)
+		}
+	}
+	slices.SortFunc(dead, func(a, b storedTombstone) int { return cmp.Compare(a.since, b.since) })
+	var found []session.Due
+	for _, t := range dead[:min(q.Limit, len(dead))] {
+		found = append(found, session.Due{Kind: session.DueTombstones, Tombstone: t.Tombstone, Snapshot: session.Snapshot{
+			Now: now, Sandbox: db.sandboxes[t.Sandbox].row(),
+		}})
+	}
+	return found
+}

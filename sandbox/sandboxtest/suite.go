@@ -1,0 +1,75 @@
+// Package sandboxtest checks that a [sandbox.Provider], its handles, files and
+// processes keep the promises of package sandbox.
+//
+// A driver's conformance test says how to have a provider and what it has:
+//
+//	func TestConformance(t *testing.T) {
+//		open := func(t *testing.T) sandbox.Provider {
+//			p, err := local.New(local.Config{Root: t.TempDir()})
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			t.Cleanup(func() { p.Close() })
+//			return p
+//		}
+//		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
+//			Commands: sandboxtest.ShellCommands("sh"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
+//		})
+//	}
+//
+// The suite makes machines, files and processes of its own, and destroys its machines.
+package sandboxtest
+
+import (
+	"testing"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// check is one promise. Its rule is part of every failure.
+type check struct {
+	name string
+	rule string
+	run  func(e *env)
+}
+
+// TestProvider checks every promise of package sandbox against providers that
+// open returns. Each check is a subtest, and says in its failure which rule
+// was broken. open is called for each group of checks with that group's t,
+// and releases with t.Cleanup what the provider holds. A nil opts is all defaults.
+func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *Options) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	for _, g := range []struct {
+		name   string
+		has    bool
+		checks []check
+	}{
+		{"Machines", true, machineChecks},
+		{"Handles", true, handleChecks},
+		{"Files", true, fileChecks},
+		{"Writes", true, writeChecks},
+		{"Directories", true, dirChecks},
+		{"Paths", true, pathChecks},
+		{"Links", opts.Links, linkChecks},
+		{"Escapes", opts.Links, escapeChecks},
+		{"Commands", true, commandChecks},
+		{"Output", true, outputChecks},
+		{"Stops", true, stopChecks},
+		{"Shell", opts.Shell != nil, shellChecks},
+		{"Binds", opts.Binds, bindChecks},
+	} {
+		if !g.has {
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			p := open(t)
+			for _, c := range g.checks {
+				t.Run(c.name, func(t *testing.T) {
+					c.run(&env{T: t, Provider: p, opts: opts, rule: c.rule})
+				})
+			}
+		})
+	}
+}

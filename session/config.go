@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/internal/id"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Config is what the host hands to [New].
+type Config struct {
+	// Store and Leases keep the rows; a database driver has both. Required.
+	Store  Store
+	Leases Leases
+	// Directory answers what the host knows of users, projects and agents. Required.
+	Directory access.Directory
+
+	// Sandboxes are the providers of machines, by the name each has in its
+	// Info. Without any, no work can be opened.
+	Sandboxes []sandbox.Provider
+	// KeySecret is what the keys of sandboxes are derived from, at least
+	// sandbox.MinSecret bytes. Required with Sandboxes. A key is stored once
+	// derived, so that another secret concerns new sandboxes only.
+	KeySecret []byte
+	// Place chooses the provider and spec of a session's machine. nil: the first provider, the zero Spec.
+	Place func(Placing) (Placement, error)
+	// Mounts carries the agents' durable folders into the sandbox. nil: there are none.
+	Mounts *mount.Manager
+	// Gate admits and accounts for work. nil: everything is free, and reports say so.
+	Gate billing.Gate
+	// Limits are the ceilings of a plan, asked anew for every decision. nil: the defaults for everybody.
+	Limits func(access.Plan) Limits
+
+	// Deployment labels every machine, so that two installations with one
+	// account at a provider leave each other's alone. Default "bunkroom".
+	Deployment string
+	// Replica is this process: it shows in leases. Default: a new random id.
+	Replica string
+
+	// Lease is how long a work lease lasts unless it is renewed; it is renewed
+	// three times in that time. Default 1 minute.
+	Lease time.Duration
+	// CallTimeout bounds one call to a provider. Default 1 minute.
+	CallTimeout time.Duration
+
+	// Audit is told of every refusal of something that exists. nil: nobody is.
+	Audit func(context.Context, access.Event)
+	// Log receives what the host's operators should know. nil: nothing is logged.
+	Log *slog.Logger
+	// Now and NewID are for tests: the clock of reports and local timers, and
+	// new ids (UUIDs). nil: the real ones. The rows are dated by the store's clock.
+	Now   func() time.Time
+	NewID func() string
+}
+
+// Service is all that a host needs of sessions: rows ([Catalog]), work
+// ([Runner]) and upkeep ([Keeper]) under one name. It has nothing of its own.
+// All methods may be called concurrently.
+type Service struct {
+	*Catalog
+	*Runner
+	*Keeper
+}
+
+// New checks c and returns a Service. The error is a [*access.FieldError] that names the field.
+// Nothing runs until it is asked to; start [Keeper.Serve] for upkeep.
+func New(c Config) (*Service, error) {
+	if c.Gate == nil {
+		c.Gate = billing.Free{}
+	}
+	if c.Limits == nil {
+		c.Limits = func(access.Plan) Limits { return Limits{} }
+	}
+	if c.Deployment == "" {
+		c.Deployment = "bunkroom"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = id.New
+	}
+	if c.Replica == "" {
+		c.Replica = c.NewID()
+	}
+	if c.Lease == 0 {
+		c.Lease = time.Minute
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = time.Minute
+	}
+	providers, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	var first string
+	if len(c.Sandboxes) > 0 {
+		first = c.Sandboxes[0].Info().Provider
+	}
+	if c.Place == nil && first != "" {
+		c.Place = func(Placing) (Placement, error) { return Placement{}, nil }
+	}
+
+	rows := rows{store: c.Store, host: host{directory: c.Directory, audit: c.Audit, log: c.Log}, limits: c.Limits}
+	machines := &machines{
+		rows: rows, providers: providers, first: first, place: c.Place, secret: c.KeySecret, deployment: c.Deployment,
+		timeout: c.CallTimeout, newID: c.NewID, log: c.Log,
+	}
+	runner := &Runner{
+		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, replica: c.Replica,
+		lease: c.Lease, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{},
+	}
+	return &Service{
+		Catalog: &Catalog{rows: rows, newID: c.NewID},
+		Runner:  runner,
+		Keeper:  &Keeper{machines: machines, leases: c.Leases, mine: runner.has, replica: c.Replica, log: c.Log},
+	}, nil
+}
+
+func (c *Config) check() (map[string]sandbox.Provider, error) {
+	field := func(name, rule string) error { return &access.FieldError{Field: name, Rule: rule} }
+	switch {
+	case c.Store == nil:
+		return nil, field("Store", "must be set")
+	case c.Leases == nil:
+		return nil, field("Leases", "must be set")
+	case c.Directory == nil:
+		return nil, field("Directory", "must be set")
+	case c.Lease < minLease:
+		return nil, field("Lease", fmt.Sprintf("must be at least %v", minLease))
+	case c.CallTimeout < 0:
+		return nil, field("CallTimeout", "must not be negative")
+	case len(c.Sandboxes) > 0 && len(c.KeySecret) < sandbox.MinSecret:
+		return nil, field("KeySecret", fmt.Sprintf("must have at least %d bytes, has %d", sandbox.MinSecret, len(c.KeySecret)))
+	}
+	if err := access.CheckID("Deployment", c.Deployment); err != nil {
+		return nil, err
+	}
+	if err := access.CheckID("Replica", c.Replica); err != nil {
+		return nil, err
+	}
+	providers := map[string]sandbox.Provider{}
+	for _, p := range c.Sandboxes {
+		if p == nil {
+			return nil, field("Sandboxes", "must not hold nil")
+		}
+		info := p.Info()
+		switch _, twice := providers[info.Provider]; {
+		case info.Provider == "" || twice:
+			return nil, field("Sandboxes", fmt.Sprintf("must have different names, %q is empty or there twice", info.Provider))
+		case info.Caps.HostBound != (info.Host != ""):
+			return nil, field("Sandboxes", fmt.Sprintf("provider %q must tell its host exactly where it is bound to one", info.Provider))
+		}
+		providers[info.Provider] = p
+	}
+	return providers, nil
+}

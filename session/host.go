@@ -1,0 +1,86 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+// host asks the host application and tells it of denials.
+type host struct {
+	directory access.Directory
+	audit     func(context.Context, access.Event)
+	log       *slog.Logger
+}
+
+// answer is what the host said, and the fault if it could not say.
+type answer struct {
+	access.Facts
+	fault error
+}
+
+// ask asks the directory once. A fault leaves every fact unknown, which never
+// allows anything: the deciders then answer as for a stranger.
+func (h host) ask(ctx context.Context, q access.Question) answer {
+	if q.Project == "" {
+		q.Want &^= access.WantRole
+	}
+	if q.Agent == "" && q.Actor.Agent == "" {
+		q.Want &^= access.WantAgent
+	}
+	if q.Want == 0 {
+		return answer{}
+	}
+	f, err := h.directory.Facts(ctx, q)
+	if err != nil {
+		h.log.WarnContext(ctx, "directory could not answer", "project", q.Project, "error", err)
+		return answer{fault: err}
+	}
+	return answer{Facts: f}
+}
+
+// rule turns a decision about something that exists into an error, and tells
+// the audit of a denial. A denial that the actor may learn of, but that rests
+// on a fact nobody could find out, is not the actor's fault.
+func (h host) rule(ctx context.Context, a access.Actor, f answer, d access.Decision, verb, object string, notFound error) error {
+	if d.Allow {
+		return nil
+	}
+	if f.fault != nil && !d.Hidden {
+		return fmt.Errorf("%w: %s %s: %w", ErrUnavailable, verb, object, f.fault)
+	}
+	if h.audit != nil && d.Reason != access.ReasonProjectGone { // what does not exist makes no event
+		h.audit(ctx, access.Event{Actor: a, Verb: verb, Object: object, Reason: d.Reason})
+	}
+	return d.Err(verb, object, notFound)
+}
+
+// payer is the account charged: the owner of what is personal, or else the
+// project's owner, whom only the host knows. It is never guessed.
+func payer(s Session, f answer) (access.UserID, error) {
+	if s.Project == "" {
+		return s.Owner, nil
+	}
+	if f.Payer == "" {
+		return "", fmt.Errorf("%w: session %s: payer of project unresolved: %w", ErrUnavailable, s.ID, orUnknown(f.fault))
+	}
+	return f.Payer, nil
+}
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errPayerUnknown
+	}
+	return err
+}
+
+var errPayerUnknown = access.NewSentinel("session: the directory named no payer", 503, "unavailable", "Who pays could not be found out. Try again shortly.")
+
+// The not-found errors. They are made from the id as it was asked for, so
+// that an absent id and somebody else's give the same bytes.
+func noSession(id ID) error { return fmt.Errorf("%w: session %s", ErrNotFound, id) }
+func noConversation(id ConversationID) error {
+	return fmt.Errorf("%w: conversation %s", ErrNotFound, id)
+}

@@ -1,0 +1,359 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Runner lets work into sessions, and ends sessions. A live sandbox is had
+// from [Runner.Open] and from nowhere else, so that nothing runs without
+// having been allowed, paid for and counted.
+type Runner struct {
+	rows     rows
+	machines *machines
+	leases   Leases
+	gate     billing.Gate
+	mounts   *mount.Manager
+	replica  string
+	lease    time.Duration
+	now      func() time.Time
+	newID    func() string
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	works    map[string]*Work // those open or being opened in this process, by id
+	draining bool             // no call of Open may begin
+	stopped  bool             // no work may begin
+	opening  sync.WaitGroup   // calls of Open that have not returned
+}
+
+// grace is what is left of a lease when its work is stopped; twice that is left when it is told to.
+func (r *Runner) grace() time.Duration { return r.lease / 8 }
+
+// minLease is the shortest work lease: shorter ones expire before a slow database answers.
+const minLease = time.Second
+
+// WorkRequest asks for work in a session.
+type WorkRequest struct {
+	// Conversation is what the work is for; it happens in the conversation's
+	// session. Or Session, for work that belongs to no conversation, such as a
+	// person's shell. Exactly one is set.
+	Conversation ConversationID
+	Session      ID
+	// AgentName labels the agent of the conversation in paths. Empty: its id.
+	AgentName string
+	// Ensure has a machine made where there is none. Without it that is ErrNoMachine.
+	Ensure bool
+	// Reopen reopens the session where it has ended. Without it that is ErrEnded.
+	Reopen bool
+	// AcceptLoss is the generation of a lost machine (sandbox.LostError) whose
+	// files the caller does without. A new one starts empty.
+	AcceptLoss int64
+}
+
+// Open lets work begin: it asks whether the actor may, has the payer's account
+// admit it, takes a slot, gets the machine and binds the agent's folder, in
+// this order; a failure undoes what was done, in reverse, and charges nothing.
+// The caller must close the Work. When ctx ends, so does the work.
+//
+// Two conversations of one session work in the same sandbox.
+//
+// ErrNotFound, *access.DeniedError, *access.FieldError; ErrNoSession;
+// ErrEnded; ErrNoMachine; *billing.RefusedError; *LimitError;
+// *sandbox.ProvisioningError, where ctx ended while somebody else was having the machine made;
+// *sandbox.LostError; *sandbox.AttemptsError; *ElsewhereError;
+// *mount.MountError where a folder is required; ErrUnavailable; ErrDraining.
+func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer r.opening.Done()
+
+	in, err := r.admit(ctx, a, q)
+	if err != nil {
+		return nil, err
+	}
+	w := &Work{
+		runner: r, id: r.newID(), session: in.Session.ID, conversation: in.Conversation.ID,
+		free: true,
+	}
+	if lost := in.Sandbox; lost.State == sandbox.Lost && lost.Generation == q.AcceptLoss {
+		w.replaced = q.AcceptLoss
+	}
+	if err := w.begin(ctx, in, q); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// enter counts a call of Open, unless the process is draining.
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining {
+		return ErrDraining
+	}
+	r.opening.Add(1)
+	return nil
+}
+
+// admitted is a request that access has let through.
+type admitted struct {
+	Snapshot
+	payer  access.UserID
+	plan   access.Plan
+	limits Limits
+}
+
+// admit is step 1: may this actor run code there? Nothing has been woken, charged or counted.
+func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admitted, error) {
+	var none admitted
+	at, notFound := Address{Session: q.Session}, noSession(q.Session)
+	switch {
+	case (q.Session == "") == (q.Conversation == ""):
+		return none, &access.FieldError{Field: "Conversation", Rule: "must be set, or Session, and not both"}
+	case q.Conversation != "":
+		at, notFound = Address{Conversation: q.Conversation}, noConversation(q.Conversation)
+		if err := access.CheckID("Conversation", q.Conversation); err != nil {
+			return none, err
+		}
+	default:
+		if err := access.CheckID("Session", q.Session); err != nil {
+			return none, err
+		}
+	}
+	s, err := r.rows.store.Load(ctx, at)
+	if err != nil {
+		return none, subject(err, notFound)
+	}
+	v := s.Conversation
+	project, owner := s.Session.Project, s.Session.Owner
+	if s.Session.ID == "" {
+		project, owner = v.Project, v.Owner
+	}
+	f := r.rows.host.ask(ctx, access.Question{Actor: a, Project: project, Owner: owner, Agent: v.Agent,
+		Want: access.WantRole | access.WantCode | access.WantAgent | access.WantBilling})
+	rule := func(d access.Decision, verb string) error {
+		return r.rows.host.rule(ctx, a, f, d, verb, string(q.Conversation)+string(q.Session), notFound)
+	}
+	if v.ID != "" {
+		if err := rule(access.SeeConversation(a, v.facts(), s.Session.Owner, f.Facts), "work in conversation"); err != nil {
+			return none, err
+		}
+		if s.Session.ID == "" {
+			return none, fmt.Errorf("%w: conversation %s", ErrNoSession, v.ID)
+		}
+	}
+	if err := rule(access.RunCode(a, s.Session.facts(), v.Agent, f.Facts), "run code"); err != nil {
+		return none, err
+	}
+	in := admitted{Snapshot: s, plan: f.Plan}
+	if in.limits, err = r.rows.ceilings(f); err != nil {
+		return none, err
+	}
+	if in.payer, err = payer(s.Session, f); err != nil {
+		return none, err
+	}
+	if !s.Session.Ended() {
+		return in, nil
+	}
+	if !q.Reopen {
+		return none, ended(s.Session.ID)
+	}
+	out, err := r.rows.change(ctx, Address{Session: s.Session.ID}, func(s Snapshot) (Decision, error) {
+		return Decide(s, CommandReopen{MaxSessions: in.limits.Sessions})
+	})
+	out.Snapshot.Conversation = v
+	in.Snapshot = out.Snapshot
+	return in, err
+}
+
+// Run opens work, calls do with it, and closes it whatever do does, also where
+// it panics. ctx is the work's own: it ends with a cause when the work must
+// stop. The error is do's, or the opening's, or else the closing's.
+func (r *Runner) Run(ctx context.Context, a access.Actor, q WorkRequest, do func(ctx context.Context, w *Work) error) (rep Report, err error) {
+	w, err := r.Open(ctx, a, q)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() {
+		closing, cancel := detached(ctx)
+		defer cancel()
+		var closed error
+		if rep, closed = w.Close(closing); err == nil {
+			err = closed
+		}
+	}()
+	return rep, do(w.Context(), w)
+}
+
+// cleanup is how long undoing and closing may take, whatever became of the request.
+const cleanup = 30 * time.Second
+
+// detached is a context for cleaning up after ctx.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+}
+
+// EndReport says what an end has come to. Nothing in it is a guess.
+type EndReport struct {
+	// Ended: this call ended the session. False where it had ended before.
+	Ended bool
+	// Destroyed: this call proved that the session's machine is gone.
+	Destroyed bool
+	// Pending: a machine is being destroyed, and its absence not yet proven;
+	// the Keeper sees to it.
+	Pending bool
+}
+
+// End ends a session: its works end with ErrEnded, its machine is destroyed;
+// its conversations stay. The session's owner may always end it. Ending what
+// has ended kills nothing again. Once the end is committed its machine is
+// going to be destroyed, whatever becomes of this call; an error then comes with Ended or Pending set.
+func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, error) {
+	if err := access.CheckID("session", id); err != nil {
+		return EndReport{}, err
+	}
+	first := true
+	out, err := r.rows.change(ctx, Address{Session: id}, func(s Snapshot) (Decision, error) {
+		if first {
+			var f answer
+			if a.User != s.Session.Owner { // the owner's end depends on nobody
+				f = r.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner,
+					Want: access.WantRole | access.WantCode | access.WantAgent})
+			}
+			d := access.EndSession(a, s.Session.facts(), f.Facts)
+			if err := r.rows.host.rule(ctx, a, f, d, "end session", string(id), noSession(id)); err != nil {
+				return Decision{}, err
+			}
+			first = false
+		}
+		return Decide(s, CommandEnd{Terms: r.machines.terms(s.Sandbox)})
+	})
+	if err != nil {
+		return EndReport{}, subject(err, noSession(id))
+	}
+	r.cancel(id, ErrEnded)
+	rep := EndReport{Ended: out.committed, Pending: out.Sandbox.State == sandbox.Destroying}
+	if !rep.Pending || out.Then == sandbox.EffectNone {
+		return rep, nil
+	}
+	closing, cancel := detached(ctx)
+	defer cancel()
+	rep.Destroyed, err = r.machines.prove(closing, out.Snapshot, out.Then, out.Kill)
+	rep.Pending = !rep.Destroyed
+	if err != nil { // the intent is committed: the Keeper finishes what could not be finished here
+		r.log.WarnContext(ctx, "teardown not finished; the Keeper finishes it", "session", id, "error", err)
+	}
+	return rep, nil
+}
+
+// cancel ends the works of a session in this process.
+func (r *Runner) cancel(id ID, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.works {
+		if w.session == id || id == "" {
+			w.stop(cause)
+		}
+	}
+}
+
+func (r *Runner) has(work string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.works[work] != nil
+}
+
+// Drain ends a process in good order: new work is refused with ErrDraining,
+// and what is open may go on until ctx ends. Then it is stopped with
+// ErrDraining as the cause and closed. Drain returns when no work is open and no machine
+// is being made any more; the error is ctx's where something had to be stopped.
+func (r *Runner) Drain(ctx context.Context) error {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		r.opening.Wait()
+		for _, w := range r.open() {
+			<-w.closed
+		}
+		r.machines.creating.Wait()
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	}
+	err := context.Cause(ctx)
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
+	r.cancel("", ErrDraining)
+	closing, cancel := detached(ctx)
+	defer cancel()
+	for _, w := range r.open() {
+		if _, closed := w.Close(closing); closed != nil {
+			err = errors.Join(err, closed)
+		}
+	}
+	select {
+	case <-idle:
+	case <-closing.Done(): // a provider that does not answer: its row says what was intended
+		err = errors.Join(err, closing.Err())
+	}
+	return err
+}
+
+// register makes w one of the works of this process, unless that is shutting down.
+func (r *Runner) register(w *Work) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return ErrDraining
+	}
+	r.works[w.id] = w
+	return nil
+}
+
+// begin lets work begin, unless it has been stopped already.
+func (r *Runner) begin(w *Work) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cause := context.Cause(w.ctx); cause != nil {
+		return fmt.Errorf("session %s: %w", w.session, cause)
+	}
+	w.begun = true
+	return nil
+}
+
+func (r *Runner) forget(w *Work) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.works, w.id)
+}
+
+// open are the works that have begun and are not closed.
+func (r *Runner) open() []*Work {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*Work, 0, len(r.works))
+	for _, w := range r.works {
+		if w.begun {
+			all = append(all, w)
+		}
+	}
+	return all
+}

@@ -1,0 +1,163 @@
+package sessiontest
+
+import (
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+func outboxChecks() []check[*storeBench] {
+	return []check[*storeBench]{
+		{"bury-once", "To bury what the outbox has already succeeds and changes nothing: what is known of it is never overwritten.", func(b *storeBench) {
+			c := b.tombstone(alice)
+			b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
+			c.Attempts, c.LastError = 1, "as found"
+			b.commit(session.Change{Mark: []sandbox.Tombstone{c}})
+			again := sandbox.Tombstone{TombstoneKey: c.TombstoneKey, Name: "other", Payer: bob, Delay: 1}
+			b.commit(session.Change{Bury: []sandbox.Tombstone{again, again}})
+			b.same("outbox", b.outbox(), []sandbox.Tombstone{c})
+		}},
+		{"mark", "A tombstone is marked only if its Attempts is one less than what is written, else ErrStale.", func(b *storeBench) {
+			c := b.tombstone(alice)
+			b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
+			for n := int64(1); n <= 2; n++ {
+				c.Attempts, c.LastError = n, "pass"
+				b.commit(session.Change{Mark: []sandbox.Tombstone{c}})
+				b.refuses(session.Change{Mark: []sandbox.Tombstone{c}}, session.ErrStale, string(c.Sandbox)) // again
+			}
+			for _, n := range []int64{1, 2, 4} {
+				late := c
+				late.Attempts, late.LastError = n, "late"
+				b.refuses(session.Change{Mark: []sandbox.Tombstone{late}}, session.ErrStale)
+			}
+			b.same("outbox", b.outbox(), []sandbox.Tombstone{c})
+		}},
+		{"prove", "A tombstone leaves the outbox only if its key and Attempts are as they were read, else ErrStale.", func(b *storeBench) {
+			c := b.tombstone(alice)
+			b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
+			c.Attempts = 1
+			b.commit(session.Change{Mark: []sandbox.Tombstone{c}})
+			for _, spoil := range []func(*sandbox.Tombstone){
+				func(c *sandbox.Tombstone) { c.Attempts = 0 },
+				func(c *sandbox.Tombstone) { c.Attempts = 2 },
+				func(c *sandbox.Tombstone) { c.Generation = 2 },
+				func(c *sandbox.Tombstone) { c.Incarnation = "" },
+				func(c *sandbox.Tombstone) { c.Sandbox = sandbox.ID(b.id()) },
+			} {
+				wrong := c
+				spoil(&wrong)
+				b.refuses(session.Change{Prove: []sandbox.Tombstone{wrong}}, session.ErrStale)
+			}
+			b.same("outbox", b.outbox(), []sandbox.Tombstone{c})
+			b.commit(session.Change{Prove: []sandbox.Tombstone{c}})
+			b.same("outbox", b.outbox(), []sandbox.Tombstone(nil))
+			b.refuses(session.Change{Prove: []sandbox.Tombstone{c}}, session.ErrStale)
+		}},
+		{"two-generations", "Each generation and incarnation has a tombstone of its own, and the proof of one takes no other with it. (T-30, T-31, T-33)", func(b *storeBench) {
+			one := b.tombstone(alice)
+			two, unknown, other := one, one, one
+			two.Generation, two.Name = 2, "bkr-gone-g2"
+			unknown.Incarnation, other.Incarnation = "", "gone too"
+			all := []sandbox.Tombstone{one, two, unknown, other}
+			for _, c := range all {
+				b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
+			}
+			sortTombstones(all)
+			b.same("outbox", b.outbox(), all)
+			b.commit(session.Change{Prove: all[1:2]})
+			b.same("outbox", b.outbox(), []sandbox.Tombstone{all[0], all[2], all[3]})
+		}},
+		{"unclaimed", "An incarnation that the outbox names for the sandbox can't become its machine: ErrClaimed.", func(b *storeBench) {
+			r := b.room(machine(sandbox.Creating, alice))
+			row := r.sandbox
+			row.State, row.Incarnation = sandbox.Live, "i-1"
+			adopt := session.Change{Sandbox: &row, Unclaimed: "i-1", Stamps: sandbox.Stamps{Live: true}}
+			claim := sandbox.Tombstone{TombstoneKey: sandbox.TombstoneKey{Sandbox: row.ID, Generation: 9, Incarnation: "i-1"}}
+			b.commit(session.Change{Bury: []sandbox.Tombstone{claim}})
+			b.refuses(adopt, session.ErrClaimed, string(row.ID))
+			b.same("sandbox", b.load(r.address()).Sandbox, r.sandbox)
+
+			// Neither another sandbox's tombstone nor one of a whole generation names it.
+			b.commit(session.Change{Prove: []sandbox.Tombstone{claim}})
+			foreign, whole := claim, claim
+			foreign.Sandbox, whole.Incarnation, whole.Generation = sandbox.ID(b.id()), "", 1
+			b.commit(session.Change{Bury: []sandbox.Tombstone{foreign, whole}})
+			want := *adopt.Stamped(b.commit(adopt)).Sandbox
+			b.same("sandbox", b.load(r.address()).Sandbox, want)
+		}},
+	}
+}
+
+func deleteChecks() []check[*storeBench] {
+	return []check[*storeBench]{
+		{"delete-conversations", "Conversations outlive their session, and are bound to none. (S-03)", func(b *storeBench) {
+			r, other := b.room(placed("project", alice)), b.room(placed("project", alice))
+			closed := b.thread(r.session)
+			closed.ClosedAt = r.session.CreatedAt
+			c := session.Change{Conversation: closed}
+			b.commit(c)
+			b.commit(session.Change{Delete: []session.ID{r.session.ID}})
+			b.missing(r.address())
+			for _, id := range []session.ConversationID{r.conversation.ID, closed.ID} {
+				got := b.load(session.Address{Conversation: id})
+				b.same("session of a conversation that outlived it", got.Session, session.Session{})
+				b.same("its sandbox", got.Sandbox, sandbox.Row{})
+				if got.Conversation.Session != "" || got.Conversation.Project != "project" || got.Conversation.Owner != alice {
+					b.Errorf("got %+v, want it bound to none and otherwise as it was", got.Conversation)
+				}
+			}
+			got := b.load(session.Address{Conversation: other.conversation.ID})
+			b.same("another session's conversation", got.Conversation, other.conversation)
+		}},
+		{"delete-buries", "A deleted session's sandbox leaves its tombstone in every state but none. (S-03)", func(b *storeBench) {
+			var want []sandbox.Tombstone
+			for _, s := range []sandbox.State{sandbox.None, sandbox.Creating, sandbox.Live, sandbox.Lost, sandbox.Destroying} {
+				r := b.room(func(c *session.Change) {
+					row := b.filledRow(room{session: *c.Session, sandbox: *c.Sandbox}, s.String())
+					row.State, row.Host = s, host
+					c.Sandbox = &row
+				})
+				if t, ok := r.sandbox.Buried(); ok {
+					want = append(want, t)
+				}
+				b.commit(session.Change{Delete: []session.ID{r.session.ID}})
+				b.missing(r.address())
+				b.commit(session.Change{Expect: []session.Guard{{Session: r.session.ID}, {Sandbox: r.sandbox.ID}}}) // neither is there
+			}
+			sortTombstones(want)
+			if len(want) != 4 {
+				b.Fatalf("four of the states leave a tombstone, not %d", len(want))
+			}
+			b.same("outbox", b.outbox(), want)
+		}},
+		{"delete-keeps", "Where the outbox has the deleted sandbox's tombstone already, that one stays as it is. (T-31)", func(b *storeBench) {
+			r := b.room(machine(sandbox.Lost, alice))
+			t, _ := r.sandbox.Buried()
+			t.LastError = "as found"
+			older := t
+			older.Generation, older.LastError = t.Generation-1, ""
+			b.commit(session.Change{Bury: []sandbox.Tombstone{t, older}})
+			b.commit(session.Change{Delete: []session.ID{r.session.ID}})
+			b.same("outbox", b.outbox(), []sandbox.Tombstone{older, t})
+		}},
+		{"delete-again", "Deleting what is not there succeeds and changes nothing.", func(b *storeBench) {
+			r, other := b.room(machine(sandbox.Live, alice)), b.room(nil)
+			b.commit(session.Change{Delete: []session.ID{r.session.ID}})
+			before := b.picture(other)
+			b.commit(session.Change{Delete: []session.ID{r.session.ID, session.ID(b.id())}})
+			b.same("what is stored", b.picture(other), before)
+			b.commit(session.Change{Delete: []session.ID{other.session.ID, other.session.ID}})
+			b.missing(other.address())
+		}},
+		{"delete-guarded", "A session that somebody has written to since is not deleted.", func(b *storeBench) {
+			r := b.room(machine(sandbox.Live, alice))
+			s := r.session
+			s.Name = "renamed"
+			b.commit(session.Change{Session: &s})
+			before := b.picture(r)
+			b.refuses(session.Change{
+				Delete: []session.ID{s.ID}, Expect: []session.Guard{{Session: s.ID, Version: r.session.Version}},
+			}, session.ErrStale)
+			b.same("what is stored", b.picture(r), before)
+		}},
+	}
+}

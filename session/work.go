@@ -1,0 +1,316 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Work is one admitted use of a session's sandbox. It is held from
+// [Runner.Open] until Close and renews itself in between. All methods may be
+// called concurrently.
+type Work struct {
+	runner       *Runner
+	id           string
+	session      ID
+	conversation ConversationID
+	payer        access.UserID
+	replaced     int64
+	free         bool
+	begun        bool // work has begun; guarded by runner.mu
+
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	sb      sandbox.Sandbox // the driver's handle
+	carried mount.Carried
+	clock   storeClock
+	began   time.Time // on the clock of reports
+
+	begins  chan struct{} // tells the heartbeat that work begins
+	beating chan struct{} // closed when the heartbeat has ended
+	quit    chan struct{} // closed to end it
+	unhook  func() bool   // keeps the end of ctx from closing sb
+
+	// Of the heartbeat until it has ended, of Close from then on.
+	lease  Lease
+	until  time.Time // of lease, on the local clock
+	ticket billing.Ticket
+	first  time.Time // when work began, on the store's clock
+	billed time.Time // accounted for up to here, on the store's clock
+	posted time.Time // up to where it was last tried
+
+	closing sync.Once
+	closed  chan struct{}
+	report  Report
+	err     error
+}
+
+// Report says what a work came to.
+type Report struct {
+	Work         string
+	Session      ID
+	Conversation ConversationID
+	Began, Ended time.Time
+	// Used is the time accounted for.
+	Used time.Duration
+	// Free: nothing was charged for it.
+	Free bool
+	// Replaced is the generation of the lost machine that this work did without; 0 = none.
+	Replaced int64
+	// Mounts is what became of the durable folders.
+	Mounts []mount.Outcome
+	// Cause is why the work had to stop before it was closed; nil if it had not.
+	Cause error
+}
+
+// storeClock tells the store's time from the local monotonic clock, from a
+// time the two were seen together.
+type storeClock struct {
+	store, local time.Time
+}
+
+func (c storeClock) now() time.Time { return c.store.Add(time.Since(c.local)) }
+
+// undo is what to do, last first, where a later step fails.
+type undo []func(context.Context) error
+
+func (u undo) run(ctx context.Context) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	var err error
+	for i := len(u) - 1; i >= 0; i-- {
+		err = errors.Join(err, u[i](ctx))
+	}
+	return err
+}
+
+// begin takes the steps from the hold to the moment work begins. Each step
+// that fails undoes those before it; nothing is charged for any of them.
+func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) (err error) {
+	r := w.runner
+	var undone undo
+	opened := false
+	defer func() {
+		if opened {
+			return
+		}
+		// Also where the host's own code panics: nothing may be held for a work that never was.
+		if failed := undone.run(ctx); failed != nil {
+			r.log.WarnContext(ctx, "opening work could not be undone whole", "work", w.id, "session", w.session, "error", failed)
+		}
+	}()
+
+	// The hold: whoever pays agrees before anything wakes.
+	admitted, held := time.Time{}, false
+	admit := func(id string) (err error) {
+		admitted = time.Now()
+		w.ticket, err = r.gate.Admit(ctx, billing.Intent{
+			ID: billing.HoldID(id), Payer: in.payer, Session: w.session, Meter: billing.MeterRuntime, TTL: 2 * r.lease,
+		})
+		held = err == nil
+		return err
+	}
+	if err = admit(w.id); err != nil {
+		return err
+	}
+	w.free, w.payer = w.ticket.Free, in.payer
+	undone = append(undone, func(ctx context.Context) error {
+		if !held {
+			return nil
+		}
+		return r.gate.Release(ctx, w.ticket)
+	})
+
+	// The slot.
+	asked := time.Now()
+	w.lease, err = r.leases.Acquire(ctx, Lease{
+		Kind: LeaseWork, Name: string(w.session), Holder: w.id, Replica: r.replica,
+		Payer: in.payer, Slots: in.limits.Slots, For: r.lease,
+	})
+	if err != nil {
+		return err
+	}
+	w.held(asked)
+	undone = append(undone, func(ctx context.Context) error { return r.leases.Release(ctx, w.lease) })
+
+	// From here on the lease must live as long as the steps take.
+	w.begins, w.beating = make(chan struct{}), make(chan struct{})
+	w.quit, w.closed = make(chan struct{}), make(chan struct{})
+	w.ctx, w.stop = context.WithCancelCause(ctx)
+	go w.beat()
+	undone = append(undone, func(context.Context) error { w.halt(ErrClosed); return nil })
+
+	// And whoever ends the session, or this process, stops them.
+	if err = r.register(w); err != nil {
+		return err
+	}
+	undone = append(undone, func(context.Context) error { r.forget(w); return nil })
+
+	// The machine.
+	sb, err := r.machines.open(w.ctx, in.Snapshot, wanted{
+		make: q.Ensure, acceptLoss: q.AcceptLoss, payer: in.payer, plan: in.plan, limits: in.limits,
+	})
+	if err != nil {
+		return w.because(err)
+	}
+	w.sb = sb
+	undone = append(undone, func(context.Context) error { return sb.Close() })
+
+	// The folders.
+	if r.mounts != nil {
+		v := in.Conversation
+		w.carried, err = r.mounts.Carry(w.ctx, sb, mount.Request{
+			Session: w.session, Project: in.Session.Project, Owner: in.Session.Owner, Agent: v.Agent, AgentName: q.AgentName,
+		})
+		if err != nil {
+			return w.because(err)
+		}
+		undone = append(undone, w.carried.Release)
+	}
+
+	w.unhook = context.AfterFunc(w.ctx, func() { sb.Close() }) // what runs is stopped with the work
+	undone = append(undone, func(context.Context) error { w.unhook(); return nil })
+
+	// Where all this took longer than the hold lasts, who pays is asked again.
+	if !w.ticket.Until.IsZero() && time.Since(admitted) >= 2*r.lease-2*r.grace() {
+		if err = r.gate.Release(ctx, w.ticket); err != nil {
+			return err
+		}
+		if err = admit(r.newID()); err != nil {
+			return err
+		}
+	}
+
+	// Work begins: from here on time is accounted for, whatever the outcome.
+	w.began = r.now()
+	if err = r.begin(w); err != nil {
+		return err
+	}
+	opened = true
+	w.begins <- struct{}{}
+	if err := r.rows.store.Touch(ctx, Address{Session: w.session, Conversation: w.conversation}); err != nil {
+		r.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
+	}
+	return nil
+}
+
+// because adds why the work had to stop to an error that came of it.
+func (w *Work) because(err error) error {
+	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// held notes a lease that was asked for at that local time.
+func (w *Work) held(asked time.Time) {
+	w.until = asked.Add(w.runner.lease)
+	// Time is read off the answer as of when it came: what has not passed for
+	// certain is not charged. Of two readings the later one knows better.
+	c := storeClock{store: w.lease.Until.Add(-w.runner.lease), local: time.Now()}
+	if w.clock.local.IsZero() || c.now().After(w.clock.now()) {
+		w.clock = c
+	}
+}
+
+// ID is the work's own id, as it shows in leases and holds.
+func (w *Work) ID() string { return w.id }
+
+// Session is the session worked in.
+func (w *Work) Session() ID { return w.session }
+
+// Conversation is the conversation worked for; empty where there is none.
+func (w *Work) Conversation() ConversationID { return w.conversation }
+
+// Context ends when the work must stop: with the context it was opened with,
+// or with one of the causes ErrEnded, ErrOutOfCredit, ErrFenced, ErrDraining,
+// sandbox.ErrGone and ErrClosed (see [context.Cause]). Whatever runs in the sandbox through
+// this work is stopped then.
+func (w *Work) Context() context.Context { return w.ctx }
+
+// Sandbox is the session's sandbox, for as long as the work lasts: afterwards
+// everything had through it returns sandbox.ErrClosed. Processes started
+// through it see the variables of this work, such as where the agent's folder is.
+func (w *Work) Sandbox() sandbox.Sandbox { return workSandbox{Sandbox: w.sb, work: w} }
+
+// Mounts is what became of each durable folder.
+func (w *Work) Mounts() []mount.Outcome { return w.carried.Outcomes }
+
+// Guidance is a paragraph for the agent's instructions: where its folder is,
+// or that it can't be reached now. Empty where there is nothing to say.
+func (w *Work) Guidance() string { return w.carried.Guidance }
+
+// halt stops the work and its heartbeat, and waits for the latter.
+func (w *Work) halt(cause error) {
+	w.stop(cause)
+	close(w.quit)
+	<-w.beating
+}
+
+// Close ends the work: what it started in the sandbox is stopped, its folder
+// unbound, the time it took accounted for, its slot freed. It does so whether
+// or not ctx has ended, in at most half a minute. Called again, it returns the same.
+//
+// An error means that something of this failed; everything else was done all
+// the same, and the lease runs out by itself.
+func (w *Work) Close(ctx context.Context) (Report, error) {
+	w.closing.Do(func() {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		r, cause := w.runner, context.Cause(w.ctx)
+		w.unhook()
+		w.halt(ErrClosed)
+		err := errors.Join(w.carried.Release(ctx), w.sb.Close())
+
+		var refused *billing.RefusedError
+		if settled := w.settle(ctx, true); settled != nil && !errors.As(settled, &refused) {
+			err = errors.Join(err, fmt.Errorf("session: work %s: settling: %w", w.id, settled))
+		} // refused = accounted for, and nothing left: the work is over anyway
+		w.report = Report{
+			Work: w.id, Session: w.session, Conversation: w.conversation,
+			Began: w.began, Ended: r.now(), Used: w.billed.Sub(w.first), Free: w.free,
+			Replaced: w.replaced, Mounts: w.carried.Outcomes, Cause: cause,
+		}
+		w.err = errors.Join(err, r.leases.Release(ctx, w.lease))
+		r.forget(w)
+		close(w.closed)
+	})
+	<-w.closed
+	return w.report, w.err
+}
+
+// workSandbox is the driver's handle as the holder of a work sees it.
+type workSandbox struct {
+	sandbox.Sandbox
+	work *Work
+}
+
+// Start starts a process with the work's variables, unless the work has ended.
+func (s workSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+	if cause := context.Cause(s.work.ctx); cause != nil {
+		return nil, fmt.Errorf("%w: %w", sandbox.ErrClosed, cause)
+	}
+	c.Env = append(append([]string{}, s.work.carried.Env...), c.Env...)
+	return s.Sandbox.Start(ctx, c)
+}
+
+// As passes on the powers that are the holder's to use. What is bound into
+// the sandbox is not: that is the Runner's.
+func (s workSandbox) As(target any) bool {
+	if t, ok := target.(*sandbox.Symlinker); ok {
+		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
+		*t = power
+		return has
+	}
+	return false
+}
+
+// Payer is the account that the work's time is accounted to.
+func (w *Work) Payer() access.UserID { return w.payer }
