@@ -1,0 +1,121 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"io/fs"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+// Dialect is what differs between databases.
+type Dialect struct {
+	// Bun quotes for lists.
+	Bun schema.Dialect
+	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
+	Migrations fs.FS
+	// Begin begins a migration under the database's write lock.
+	Begin string
+	// Lock takes the write lock, as the first statement of a transaction that may have been begun without it.
+	Lock string
+	// Objects lists the schema's objects: their kind, in lower case, and their name.
+	Objects string
+	// Fault turns the driver's errors into the dialect's own, where it has any, and returns others as they are.
+	Fault func(error) error
+	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
+	RolledBack func(err error) bool
+}
+
+// Config is what [New] needs. All but Prefix and Now is required.
+type Config struct {
+	DB      *sql.DB // stays the caller's to close
+	Dialect Dialect
+	Prefix  string           // of all names; empty = "bunkroom_"
+	Now     func() time.Time // dates everything; nil = time.Now
+}
+
+// DB is a database. It may be used concurrently.
+type DB struct{ view }
+
+// New returns the stores of a database. It does not touch it: see [DB.Migrate].
+func New(c Config) (*DB, error) {
+	prefix, err := checkPrefix(c.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{
+		db: c.DB, dialect: c.Dialect, prefix: prefix, now: c.Now,
+		bun: bun.NewDB(c.DB, c.Dialect.Bun), writer: make(chan struct{}, 1),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return &DB{view{store: s}}, nil
+}
+
+// In returns the same stores inside a transaction that the host has begun on
+// the same *sql.DB and will commit or roll back. Each write is then a
+// savepoint: one that is refused leaves the transaction usable and without a trace.
+func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx}} }
+
+// Close gives up the prepared statements. The *sql.DB stays open.
+func (db *DB) Close() error { return db.store.statements.close() }
+
+// Tx is a database as a transaction of the host sees and writes it. It may be
+// used as long as, and by as many goroutines at once as, the transaction itself.
+type Tx struct{ view }
+
+// view is a database seen from outside any transaction, or from the host's.
+type view struct {
+	store *store
+	host  *sql.Tx
+}
+
+// Sessions returns the store of sessions, conversations, sandboxes and the outbox.
+func (v view) Sessions() session.Store { return sessions{v} }
+
+// Leases returns the store of leases.
+func (v view) Leases() session.Leases { return leases{v} }
+
+// Mounts returns the store of mounts.
+func (v view) Mounts() mount.Store { return mounts{v} }
+
+// store is what all views of one database share.
+type store struct {
+	db         *sql.DB
+	bun        *bun.DB
+	dialect    Dialect
+	prefix     string
+	now        func() time.Time
+	statements statements
+	// writer is held by the one transaction of ours that writes: who waits
+	// here waits in turn, and not for the database's lock.
+	writer chan struct{}
+}
+
+// clock is the moment one operation goes by.
+func (s *store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+// named is text with the prefix of this database.
+func (s *store) named(text string) string { return prefixed(text, s.prefix) }
+
+const defaultPrefix = "bunkroom_"
+
+func prefixed(text, prefix string) string { return strings.ReplaceAll(text, defaultPrefix, prefix) }
+
+func checkPrefix(p string) (string, error) {
+	switch {
+	case p == "":
+		return defaultPrefix, nil
+	case !regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`).MatchString(p), strings.HasPrefix(p, "sqlite_"), strings.HasPrefix(p, "pg_"):
+		return "", &access.FieldError{Field: "Prefix", Rule: "must be 1 to 31 lower-case letters, digits and underscores, begin with a letter and not with sqlite_ or pg_"}
+	}
+	return p, nil
+}

@@ -1,0 +1,172 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunkroom/bunkroom/session"
+)
+
+type leases struct{ view }
+
+var _ session.Leases = leases{}
+
+const (
+	heldByHolder = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ? AND l.holder = ?`
+	heldByAny    = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ?`
+	hasSlot      = `SELECT 1 FROM bunkroom_leases WHERE kind = 1 AND payer = ? AND name = ? LIMIT 1`
+	// A slot counts while any work lease stands, expired or not.
+	countSlots = `SELECT count(*) FROM
+		(SELECT DISTINCT name FROM bunkroom_leases WHERE kind = 1 AND payer = ? LIMIT ?) AS n`
+	nextFence = `INSERT INTO bunkroom_fences (kind, name, fence) VALUES (?, ?, 1)
+		ON CONFLICT (kind, name) DO UPDATE SET fence = bunkroom_fences.fence + 1 RETURNING fence`
+	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	renewLease  = `UPDATE bunkroom_leases SET until_at = ? WHERE kind = ? AND name = ? AND holder = ? AND fence = ? AND until_at > ?`
+	// What was had anew since has another fence, and stays.
+	releaseLease  = `DELETE FROM bunkroom_leases WHERE kind = ? AND name = ? AND holder = ? AND fence = ?`
+	expiredLeases = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l
+		WHERE l.kind = 1 AND l.until_at <= ? ORDER BY l.until_at, l.name, l.holder LIMIT ?`
+)
+
+func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
+	if err := checkLease(l, true); err != nil {
+		return session.Lease{}, err
+	}
+	err := s.write(ctx, func(ctx context.Context, on place, clock time.Time) (err error) {
+		l, err = on.acquire(ctx, l, clock)
+		return err
+	})
+	if err != nil {
+		return session.Lease{}, err
+	}
+	return l, nil
+}
+
+func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (session.Lease, error) {
+	text, args := heldByHolder, []any{int64(l.Kind), l.Name, l.Holder}
+	if l.Kind == session.LeaseSweep {
+		text, args = heldByAny, args[:2]
+	}
+	held := session.Lease{For: l.For, Slots: l.Slots}
+	switch err := p.row(ctx, text, args...).Scan(leaseInto(&held)...); {
+	case errors.Is(err, sql.ErrNoRows):
+	case err != nil:
+		return session.Lease{}, err
+	case held.Until.After(clock) && held.Holder == l.Holder:
+		return p.renew(ctx, held, clock)
+	case held.Until.After(clock):
+		return session.Lease{}, &session.HeldError{Kind: l.Kind, Name: l.Name, Holder: held.Holder, Until: held.Until}
+	}
+	if l.Kind == session.LeaseWork {
+		if err := p.slot(ctx, l); err != nil {
+			return session.Lease{}, err
+		}
+	}
+	if held.Fence != 0 { // expired: what is had anew is another lease
+		if _, err := p.exec(ctx, releaseLease, int64(held.Kind), held.Name, held.Holder, held.Fence); err != nil {
+			return session.Lease{}, err
+		}
+	}
+	l.Until = lasting(clock, l.For)
+	if err := p.row(ctx, nextFence, int64(l.Kind), l.Name).Scan(num(&l.Fence)); err != nil {
+		return session.Lease{}, err
+	}
+	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), l.Fence, micros(l.Until))
+	return l, err
+}
+
+// lasting is when a lease of length d ends.
+func lasting(clock time.Time, d time.Duration) time.Time {
+	return clock.Add(d).Truncate(time.Microsecond)
+}
+
+// slot refuses a work lease on a session that would be one too many for its payer.
+func (p place) slot(ctx context.Context, l session.Lease) error {
+	var n int64
+	switch err := p.row(ctx, hasSlot, string(l.Payer), l.Name).Scan(&n); {
+	case err == nil:
+		return nil // it has a slot already
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	if err := p.row(ctx, countSlots, string(l.Payer), max(l.Slots, 0)).Scan(&n); err != nil {
+		return err
+	}
+	if n >= int64(l.Slots) {
+		return &session.LimitError{Kind: session.SlotsPerPayer, Scope: string(l.Payer), Max: l.Slots}
+	}
+	return nil
+}
+
+func (s leases) Renew(ctx context.Context, l session.Lease) (session.Lease, error) {
+	if err := checkLease(l, true); err != nil {
+		return session.Lease{}, err
+	}
+	err := s.write(ctx, func(ctx context.Context, on place, clock time.Time) (err error) {
+		l, err = on.renew(ctx, l, clock)
+		return err
+	})
+	if err != nil {
+		return session.Lease{}, err
+	}
+	return l, nil
+}
+
+func (p place) renew(ctx context.Context, l session.Lease, clock time.Time) (session.Lease, error) {
+	l.Until = lasting(clock, l.For)
+	n, err := p.exec(ctx, renewLease, micros(l.Until), int64(l.Kind), l.Name, l.Holder, l.Fence, micros(clock))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: %s, held by %s with fence %d", session.ErrFenced, l.Name, l.Holder, l.Fence)
+	}
+	return l, err
+}
+
+func (s leases) Release(ctx context.Context, l session.Lease) error {
+	if err := checkLease(l, false); err != nil {
+		return err
+	}
+	return s.write(ctx, func(ctx context.Context, on place, _ time.Time) error {
+		_, err := on.exec(ctx, releaseLease, int64(l.Kind), l.Name, l.Holder, l.Fence)
+		return err
+	})
+}
+
+func (s leases) Expired(ctx context.Context, limit int) ([]session.Lease, error) {
+	if limit < 1 {
+		return nil, field("limit", "must be at least 1")
+	}
+	var found []session.Lease
+	err := s.read(ctx, func(ctx context.Context, on place) error {
+		rows, err := on.rows(ctx, expiredLeases, micros(on.store.clock()), limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l session.Lease
+			if err := rows.Scan(leaseInto(&l)...); err != nil {
+				return err
+			}
+			found = append(found, l)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+func checkLease(l session.Lease, timed bool) error {
+	switch {
+	case l.Kind != session.LeaseWork && l.Kind != session.LeaseSweep:
+		return field("Kind", "must be LeaseWork or LeaseSweep")
+	case l.Name == "":
+		return field("Name", "must not be empty")
+	case l.Holder == "":
+		return field("Holder", "must not be empty")
+	case timed && l.For <= 0:
+		return field("For", "must be over 0")
+	}
+	return nil
+}

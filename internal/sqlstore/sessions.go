@@ -1,0 +1,84 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+type sessions struct{ view }
+
+var _ session.Store = sessions{}
+
+const (
+	loadSession = `SELECT ` + sessionColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
+		WHERE s.id = ?`
+	loadConversation = `SELECT ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_conversations AS c LEFT JOIN bunkroom_sessions AS s ON s.id = c.session_id
+		LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
+		WHERE c.id = ?`
+	loadBoth = `SELECT ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
+		LEFT JOIN bunkroom_conversations AS c ON c.id = ?
+		WHERE s.id = ?`
+)
+
+func (s sessions) Load(ctx context.Context, a session.Address) (session.Snapshot, error) {
+	var snap session.Snapshot
+	into := slices.Concat(sessionInto(&snap.Session), sandboxInto(&snap.Sandbox))
+	statement, args := loadSession, []any{string(a.Session)}
+	what, id := "session", string(a.Session)
+	if a.Conversation != "" {
+		into = append(conversationInto(&snap.Conversation), into...)
+		statement, args = loadBoth, []any{string(a.Conversation), string(a.Session)}
+		if a.Session == "" {
+			statement, args = loadConversation, args[:1]
+			what, id = "conversation", string(a.Conversation)
+		}
+	}
+	err := s.read(ctx, func(ctx context.Context, on place) error {
+		return on.row(ctx, statement, args...).Scan(into...)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return session.Snapshot{}, fmt.Errorf("%w: %s %s", session.ErrNotFound, what, id)
+	case err != nil:
+		return session.Snapshot{}, err
+	}
+	snap.Now = s.store.clock() // after the read, so that nothing in it is dated later
+	return snap, nil
+}
+
+const (
+	touchSession      = `UPDATE bunkroom_sessions SET last_active_at = ? WHERE id = ? AND last_active_at < ?`
+	touchConversation = `UPDATE bunkroom_conversations SET last_active_at = ? WHERE id = ? AND last_active_at < ?`
+	touchItsSession   = `UPDATE bunkroom_sessions SET last_active_at = ?
+		WHERE id = (SELECT session_id FROM bunkroom_conversations WHERE id = ?) AND last_active_at < ?`
+)
+
+func (s sessions) Touch(ctx context.Context, a session.Address) error {
+	return s.write(ctx, func(ctx context.Context, on place, clock time.Time) error {
+		touch := func(text, id string) error {
+			_, err := on.exec(ctx, text, micros(clock), id, micros(clock))
+			return err
+		}
+		if a.Conversation != "" {
+			if err := touch(touchConversation, string(a.Conversation)); err != nil {
+				return err
+			}
+			if a.Session == "" {
+				return touch(touchItsSession, string(a.Conversation))
+			}
+		}
+		return touch(touchSession, string(a.Session))
+	})
+}
+
+func field(name, rule string) error { return &access.FieldError{Field: name, Rule: rule} }

@@ -1,0 +1,153 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	moderncsqlite "modernc.org/sqlite"
+
+	"github.com/bunkroom/bunkroom/drivers/sqlite"
+)
+
+// spy sees, and can disturb, what a pool sends to its database.
+type spy struct {
+	mu     sync.Mutex
+	sent   []string                        // statements, in order, but for BEGIN and COMMIT
+	before func(n int)                     // called before the n-th of them since the last reset, from 1
+	commit func(commit func() error) error // in place of a COMMIT
+}
+
+func (s *spy) statement(text string) {
+	s.mu.Lock()
+	s.sent = append(s.sent, text)
+	n, before := len(s.sent), s.before
+	s.mu.Unlock()
+	if before != nil {
+		before(n)
+	}
+}
+
+// reset forgets what was sent and sets what disturbs.
+func (s *spy) reset(before func(n int), commit func(func() error) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent, s.before, s.commit = nil, before, commit
+}
+
+func (s *spy) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.sent...)
+}
+
+// spied returns a migrated database with a spy between it and its pool.
+func spied(t testing.TB, opts *sqlite.Options) (*sqlite.DB, *spy) {
+	t.Helper()
+	c, err := moderncsqlite.NewConnector("file:" + filepath.Join(t.TempDir(), "spied.db") +
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=foreign_keys(1)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &spy{}
+	pool := sql.OpenDB(spyConnector{c, s})
+	t.Cleanup(func() { pool.Close() })
+	db, err := sqlite.New(t.Context(), pool, opts)
+	if err == nil {
+		err = db.Migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reset(nil, nil)
+	return db, s
+}
+
+type spyConnector struct {
+	driver.Connector
+	spy *spy
+}
+
+func (c spyConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return spyConn{conn.(fullConn), c.spy}, nil
+}
+
+type fullConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type spyConn struct {
+	fullConn
+	spy *spy
+}
+
+func (c spyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.fullConn.BeginTx(ctx, opts)
+	return spyTx{tx, c.spy}, err
+}
+
+func (c spyConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	st, err := c.fullConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return spyStmt{st.(fullStmt), c.spy, query}, nil
+}
+
+func (c spyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.spy.statement(query)
+	return c.fullConn.ExecContext(ctx, query, args)
+}
+
+func (c spyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.spy.statement(query)
+	return c.fullConn.QueryContext(ctx, query, args)
+}
+
+type spyTx struct {
+	driver.Tx
+	spy *spy
+}
+
+func (tx spyTx) Commit() error {
+	tx.spy.mu.Lock()
+	commit := tx.spy.commit
+	tx.spy.mu.Unlock()
+	if commit != nil {
+		return commit(tx.Tx.Commit)
+	}
+	return tx.Tx.Commit()
+}
+
+type fullStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type spyStmt struct {
+	fullStmt
+	spy  *spy
+	text string
+}
+
+func (s spyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	s.spy.statement(s.text)
+	return s.fullStmt.ExecContext(ctx, args)
+}
+
+func (s spyStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	s.spy.statement(s.text)
+	return s.fullStmt.QueryContext(ctx, args)
+}
