@@ -88,8 +88,9 @@ func host(project ProjectID, agent AgentID, f Facts) Decision {
 // RunCode decides whether the actor may run code in a session that it uses,
 // for a conversation with agent (empty: the assistant, or no conversation).
 // It is asked each time work opens, before anything wakes. Where an agent asks
-// or is asked to work, it must have the right itself. It needs WantRole where
-// the session has a project, WantCode, and WantAgent where there is an agent.
+// or is asked to work, it must have the right itself, and outside of projects
+// no agent has: only the assistant works there. It needs WantRole where the
+// session has a project, WantCode, and WantAgent where there is an agent.
 func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
 	if d := UseSession(a, s, f); !d.Allow {
 		return d
@@ -97,7 +98,7 @@ func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
 	switch {
 	case f.Code != Yes:
 		return refuse(ReasonNoCode)
-	case (agent != "" || a.Agent != "") && f.AgentCode != Yes:
+	case (agent != "" || a.Agent != "") && (s.Project == "" || f.AgentCode != Yes):
 		return refuse(ReasonAgentNoCode)
 	}
 	return allow()

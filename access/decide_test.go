@@ -55,7 +55,7 @@ var (
 	running = []line{
 		{"the user may run code", func(w *world) bool { return w.f.Code != access.Yes }, access.ReasonNoCode, false},
 		{"and so may the agent, asking or asked", func(w *world) bool {
-			return (w.agent != "" || w.a.Agent != "") && w.f.AgentCode != access.Yes
+			return (w.agent != "" || w.a.Agent != "") && (personal(w) || w.f.AgentCode != access.Yes)
 		}, access.ReasonAgentNoCode, false},
 	}
 	ending = []line{

@@ -52,25 +52,26 @@ func Reasons() []Reason {
 type reasonText struct {
 	name     string
 	status   int
+	code     string // what a client sees; several reasons share one
 	sentence string
 }
 
 var reasonTexts = [reasons]reasonText{
-	ReasonNone:                {"none", 403, "You don't have access to this."},
-	ReasonAllowed:             {"allowed", 200, "Allowed."},
-	ReasonNoUser:              {"no_user", 404, "Not found."},
-	ReasonOutOfScope:          {"out_of_scope", 404, "Not found."},
-	ReasonNotOwner:            {"not_owner", 404, "Not found."},
-	ReasonProjectGone:         {"project_gone", 404, "Not found."},
-	ReasonNotMember:           {"not_member", 404, "Not found."},
-	ReasonUnknown:             {"unknown", 404, "Not found."},
-	ReasonNoCode:              {"no_code", 403, "You may not run code here."},
-	ReasonAgentNoCode:         {"agent_no_code", 403, "This agent may not run code here."},
-	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "Only the session's owner or a project admin may end it."},
-	ReasonAgentElsewhere:      {"agent_elsewhere", 400, "The agent belongs to another project than the session."},
-	ReasonAgentUnavailable:    {"agent_unavailable", 409, "This agent is not available."},
-	ReasonAssistantOnly:       {"assistant_only", 400, "A personal session hosts only the assistant."},
-	ReasonPrivateConversation: {"private_conversation", 404, "Not found."},
+	ReasonNone:                {"none", 403, "forbidden", "You don't have access to this."},
+	ReasonAllowed:             {"allowed", 200, "allowed", "Allowed."},
+	ReasonNoUser:              {"no_user", 404, "not_found", "Not found."},
+	ReasonOutOfScope:          {"out_of_scope", 404, "not_found", "Not found."},
+	ReasonNotOwner:            {"not_owner", 404, "not_found", "Not found."},
+	ReasonProjectGone:         {"project_gone", 404, "not_found", "Not found."},
+	ReasonNotMember:           {"not_member", 404, "not_found", "Not found."},
+	ReasonUnknown:             {"unknown", 404, "not_found", "Not found."},
+	ReasonNoCode:              {"no_code", 403, "forbidden", "You may not run code here."},
+	ReasonAgentNoCode:         {"agent_no_code", 403, "forbidden", "This agent may not run code here."},
+	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "forbidden", "Only the session's owner or a project admin may end it."},
+	ReasonAgentElsewhere:      {"agent_elsewhere", 400, "wrong_project", "The agent belongs to another project than the session."},
+	ReasonAgentUnavailable:    {"agent_unavailable", 409, "agent_unavailable", "This agent is not available."},
+	ReasonAssistantOnly:       {"assistant_only", 400, "assistant_only", "A personal session hosts only the assistant."},
+	ReasonPrivateConversation: {"private_conversation", 404, "not_found", "Not found."},
 }
 
 // String is the stable name of the reason, for logs and audit.
@@ -81,15 +82,12 @@ func (r Reason) String() string {
 	return reasonTexts[r].name
 }
 
-// Problem is what a client may see of the reason: an HTTP status, a stable
-// code and one fixed sentence. Hidden denials all have the same three.
+// Problem is what a client may see: an HTTP status, a stable code and one
+// fixed sentence, none of which is the reason itself. Those of all hidden denials are the same.
 func (r Reason) Problem() (status int, code, sentence string) {
 	if r >= reasons {
 		r = ReasonNone
 	}
 	t := reasonTexts[r]
-	if t.status == 404 {
-		return 404, "not_found", t.sentence
-	}
-	return t.status, t.name, t.sentence
+	return t.status, t.code, t.sentence
 }

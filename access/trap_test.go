@@ -192,7 +192,7 @@ func TestAgentsStayInTheirProject(t *testing.T) { // T-06, S-17
 	allowed(t, access.BindConversation(as("ada"), adas, "", f)) // the assistant is at home everywhere
 }
 
-func TestConversationsAreReadBy(t *testing.T) { // spec of reach: owner; or member and shared, or in the member's own session
+func TestConversationsAreReadBy(t *testing.T) { // its owner; a member, where it is shared or bound to the member's own session
 	thread := access.ConversationFacts{Owner: "ada", Project: "p"}
 	shared := thread
 	shared.Shared = true

@@ -24,7 +24,9 @@ func Decide(row Row, f Facts, e Event) (Step, error) {
 		if row.State != Creating || !mine(row, e.Nonce) {
 			return Step{}, notAllowed(row, e)
 		}
-		return write(cleared(row, None)), nil
+		next := cleared(row, None)
+		next.Deadline, next.MaxDeadline = time.Time{}, time.Time{} // nothing was asked: nothing is to be waited for
+		return write(next), nil
 	case Unanswered:
 		if row.State != Creating {
 			return Step{}, notAllowed(row, e)

@@ -40,7 +40,9 @@ type Unreached struct{}
 
 // Observed: the provider was asked, from Host, for the machines of
 // Generation: for Incarnation, or where that is empty for all of its name.
-// Found is its answer; empty is its word that it sees none.
+// Found is its answer; empty is its word that it sees none. The row, and the
+// clock in the Facts it is decided with, are from before the provider was
+// asked: an answer that somebody else's commit has overtaken is worth nothing.
 type Observed struct {
 	Generation  int64
 	Incarnation Incarnation

@@ -18,7 +18,8 @@ type TombstoneStep struct {
 
 // DecideTombstone says what follows where the provider, asked from host for
 // the tombstone's machines, answered found. live is the machine that the
-// sandbox's row names as live, if it does: it is never killed.
+// sandbox's row names as live, if it does: it is never killed. t and f.Now are
+// from before the provider was asked.
 //
 // The error is ErrWrongHost where host can't tell, and ErrNotAllowed where t
 // names the live machine itself.

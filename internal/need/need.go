@@ -28,7 +28,7 @@ const (
 const Proc = "proc"
 
 // All is what BUNKROOM_REQUIRE=all stands for.
-var All = []string{Bwrap, Git}
+func All() []string { return []string{Bwrap, Git} }
 
 // Missing ends t because component is missing: with a skip, or a failure
 // where it is required. why is a sentence that says what was looked for.
@@ -52,7 +52,7 @@ func Long(t testing.TB, why string) {
 func required(list, component string) bool {
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
-		if name == component || name == "all" && slices.Contains(All, component) {
+		if name == component || name == "all" && slices.Contains(All(), component) {
 			return true
 		}
 	}

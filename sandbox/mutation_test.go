@@ -1,0 +1,189 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/internal/need"
+)
+
+// mutation takes one load-bearing rule out of a source file.
+type mutation struct {
+	rule     string
+	file     string
+	old, new string
+}
+
+var mutations = []mutation{
+	{"a generation is never used twice", "decide.go",
+		"next.Generation++", "next.Generation += 0"},
+	{"an intent stores from when on absence proves something: deadline, horizon and lag", "decide.go",
+		"NotBefore: f.Window + c.Horizon() + c.Lag()}", "NotBefore: f.Window}"},
+	{"the tombstone of a row takes its not_before along", "row.go",
+		"t.NotBefore = r.NotBefore", "t.NotBefore = time.Time{}"},
+	{"destroying is absorbing: it is never used again", "decide.go",
+		"	case Live:\n		return Step{Then: EffectAttach}, nil", "	case Live, Destroying:\n		return Step{Then: EffectAttach}, nil"},
+	{"a dying machine moves to the outbox when the next generation begins", "decide.go",
+		"step.Bury = []Tombstone{t}\n	}\n	return step, nil\n}\n\n// window", "_ = t\n	}\n	return step, nil\n}\n\n// window"},
+	{"what has ended gets no machine", "decide.go",
+		"if f.Ended {\n		return Step{}, about(row.ID, ErrEnded)", "if false {\n		return Step{}, about(row.ID, ErrEnded)"},
+	{"adoption refuses what the outbox names", "decide.go",
+		"step.Unclaimed = i", "step.Unclaimed = \"\""},
+	{"the creator that lost buries its machine and does not kill it", "decide.go",
+		"return Step{Bury: []Tombstone{e.As}, Report", "return Step{Then: EffectDestroy, Kill: []Incarnation{e.As.Incarnation}, Report"},
+	{"a reply counts for its own generation only", "decide.go",
+		"same := row.ID == e.As.Sandbox && row.Generation == e.As.Generation", "same := row.ID == e.As.Sandbox"},
+	{"absence is proven by two answers, not by one", "decide.go",
+		"case absentSince.IsZero():\n		return proofFirst", "case false:\n		return proofFirst"},
+	{"the two are the visibility lag apart", "decide.go",
+		"case f.Now.Before(absentSince.Add(f.Caps.Lag())) || f.Now.Before(notBefore):", "case f.Now.Before(notBefore):"},
+	{"nothing is proven before not_before", "decide.go",
+		"case f.Now.Before(absentSince.Add(f.Caps.Lag())) || f.Now.Before(notBefore):", "case f.Now.Before(absentSince.Add(f.Caps.Lag())):"},
+	{"a sighting clears what spoke for absence", "decide.go",
+		"	row.AbsentSince = time.Time{}\n	return write(row)", "	return write(row)"},
+	{"proof counts from when the row entered destroying", "decide.go",
+		"row.State, row.AbsentSince, row.NotBefore = Destroying, time.Time{}, time.Time{}", "row.State, row.NotBefore = Destroying, time.Time{}"},
+	{"a not-found younger than the lag is unknown", "decide.go",
+		"case f.Now.Before(row.LiveAt.Add(lag)):", "case false:"},
+	{"a machine is lost only when missed twice, the lag apart", "decide.go",
+		"case f.Now.Before(row.AbsentSince.Add(lag)):", "case false:"},
+	{"a lost machine goes to the outbox", "decide.go",
+		"step.Bury = []Tombstone{dead}", "_ = dead"},
+	{"from another host a not-found is unknown", "decide.go",
+		"if row.Host != \"\" && row.Host != e.Host {", "if false {"},
+	{"an idle stop needs that nobody works", "decide.go",
+		"if e.Why == StopIdle && f.SlotsLive {", "if false {"},
+	{"an idle stop asks again in its commit", "decide.go",
+		"step.RequireIdle = e.Why == StopIdle", "step.RequireIdle = false"},
+	{"others wait on the row while one creates", "decide.go",
+		"case mine(row, e.Nonce): //", "case true: //"},
+	{"an attempt is its creator's own until the deadline", "decide.go",
+		"if f.Now.Before(row.Deadline) {", "if false {"},
+	{"an attempt that was not one's own is not taken back", "decide.go",
+		"if row.State != Creating || !mine(row, e.Nonce) {", "if row.State != Creating {"},
+	{"what runs is adopted before an attempt is given up", "decide.go",
+		"if i, ok := ready(e.Found); ok {", "if i, ok := ready(nil); ok {"},
+	{"duplicates of an adopted generation go to the outbox", "decide.go",
+		"step.Bury = []Tombstone{others}", "_ = others"},
+	{"a starting machine is waited for, up to a hard maximum", "decide.go",
+		"if starting(e.Found) && f.Now.Before(row.MaxDeadline) {", "if starting(e.Found) {"},
+	{"a stored key wins over a derived one", "decide.go",
+		"if next.Key == \"\" {", "if true {"},
+	{"a loss must be accepted", "decide.go",
+		"if !f.SessionMount && f.LossAccepted != row.Generation {", "if false {"},
+	{"failed attempts back off", "decide.go",
+		"row.Attempts > 0 && wait > 0", "row.Attempts < 0 && wait > 0"},
+	{"machines are counted in the commit", "decide.go",
+		"step.CountMachine = true", "step.CountMachine = false"},
+	{"ending twice kills nothing", "decide.go",
+		"if e.Why == StopEnd && f.Ended {", "if false {"},
+	{"a tombstone never kills the live machine", "tombstone.go",
+		"kill(found, t.Incarnation, live)", "kill(found, t.Incarnation, \"\")"},
+	{"a tombstone that names the live machine is refused", "tombstone.go",
+		"if t.Incarnation != \"\" && t.Incarnation == live {", "if false {"},
+	{"another host proves nothing of a tombstone", "tombstone.go",
+		"if t.Host != \"\" && t.Host != host {", "if false {"},
+	{"a kill starts a tombstone's proof anew", "tombstone.go",
+		"if s.Kill != nil {", "if false {"},
+}
+
+// TestMutations takes the rules out of the decider one by one. Each time the
+// mutated package must still compile, and its tests must fail.
+func TestMutations(t *testing.T) {
+	need.Long(t, "each rule is taken out of the source, which is compiled and tested")
+	goTool := goTool(t)
+	t.Run("none", func(t *testing.T) {
+		if out, failed := mutated(t, goTool, mutation{file: "decide.go"}, deciderTests); failed != nil {
+			t.Fatalf("the tests fail without any mutation:\n%s", out)
+		}
+	})
+	two := make(chan struct{}, 2) // at a time
+	t.Run("rules", func(t *testing.T) {
+		for _, m := range mutations {
+			t.Run(m.rule, func(t *testing.T) {
+				t.Parallel()
+				two <- struct{}{}
+				defer func() { <-two }()
+				if out, failed := mutated(t, goTool, m, deciderTests); failed == nil {
+					t.Errorf("no test misses the rule in %s: %s\n%s", m.file, m.old, out)
+				}
+			})
+		}
+	})
+}
+
+// TestMutationOfNamespace: another namespace changes every key and nothing
+// else, so the known answer must notice, and it alone.
+func TestMutationOfNamespace(t *testing.T) { // S-04
+	need.Long(t, "the package is compiled anew")
+	m := mutation{file: "key.go", old: `keyNamespace = "bunkroom-sandbox:v1"`, new: `keyNamespace = "bunkroom-sandbox:v2"`}
+	out, failed := mutated(t, goTool(t), m, "^(Test|Example|Fuzz)")
+	if !slices.Equal(failed, []string{"TestKeyKnownAnswer"}) {
+		t.Errorf("failed: %q, want the known answer alone\n%s", failed, out)
+	}
+}
+
+// deciderTests are those that a mutation has to get past. They take a moment.
+const deciderTests = "^TestDecide"
+
+func goTool(t *testing.T) string {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		need.Missing(t, "go", err.Error())
+	}
+	return path
+}
+
+var failLine = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// mutated compiles the package's tests with m in place of its file, runs
+// those that match, in short, and returns which of them failed.
+func mutated(t *testing.T, goTool string, m mutation, match string) (out string, failed []string) {
+	t.Helper()
+	source, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.old != "" {
+		if n := bytes.Count(text, []byte(m.old)); n != 1 {
+			t.Fatalf("%s holds the text of the rule %d times, want once: %s", m.file, n, m.old)
+		}
+		text = bytes.Replace(text, []byte(m.old), []byte(m.new), 1)
+	}
+	dir := t.TempDir()
+	changed, overlay, binary := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {source: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{changed: text, overlay: replace} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
+	}
+	raw, err := exec.CommandContext(t.Context(), binary, "-test.short", "-test.run", match).CombinedOutput()
+	for _, line := range failLine.FindAllStringSubmatch(string(raw), -1) {
+		failed = append(failed, line[1])
+	}
+	if (err != nil) != (failed != nil) {
+		t.Fatalf("the run broke: %v\n%s", err, raw)
+	}
+	if short := strings.SplitN(string(raw), "\n", 20); len(short) == 20 {
+		raw = []byte(strings.Join(short[:19], "\n"))
+	}
+	return string(raw), failed
+}
