@@ -1,0 +1,79 @@
+# What a clone needs besides Go and make: "make deps" installs it, or says how to.
+# "make check" is what has to pass; "make quick" is the same in a few minutes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.NOTPARALLEL:
+.PHONY: deps test check lint quick bench fmt clean
+
+# The modules with tests; the published one is ".".
+MODULES := .
+
+CACHE       := $(CURDIR)/.cache
+STATICCHECK := $(CACHE)/bin/staticcheck
+SKIPS       := $(CACHE)/skips
+
+# What is built here is thrown away: the state of the repository need not be in it.
+export GOFLAGS := $(filter-out -buildvcs%,$(shell go env GOFLAGS)) -buildvcs=false
+
+# in runs a command in each module.
+define in
+for module in $(1); do echo "==> $$module: $(2)"; (cd "$$module" && $(2)); done
+endef
+
+# deps asks for what each component is needed for, and installs what is missing
+# where it can: as root, on Debian and its like.
+deps:
+	@missing=; \
+	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v git >/dev/null || missing="$$missing git"; \
+	echo '#include <stdlib.h>' | gcc -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "==> installing:$$missing"; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -q </dev/null; \
+		apt-get install -q -y --no-install-recommends $$missing </dev/null; \
+	else \
+		echo "missing:$$missing (the names of Debian's packages)"; \
+		echo "install them, as with: sudo apt-get install$$missing"; \
+		echo "without them the tests that need them skip, or fail where BUNKROOM_REQUIRE names them"; \
+	fi
+
+# test ends with the list of the tests that were skipped.
+test: deps
+	@mkdir -p $(CACHE); rm -f $(SKIPS); export BUNKROOM_SKIPS=$(SKIPS); failed=; \
+	for module in $(MODULES); do \
+		echo "==> $$module: go test"; \
+		(cd "$$module" && go test -race -shuffle=on -timeout 20m ./...) || failed=1; \
+	done; \
+	if [ -s $(SKIPS) ]; then echo "==> skipped:"; sort $(SKIPS) | sed 's/^/    /'; else echo "==> skipped: nothing"; fi; \
+	[ -z "$$failed" ]
+
+check: lint test
+
+# lint is check without the tests.
+lint: deps $(STATICCHECK)
+	@echo "==> gofmt -l"; unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
+	@$(call in,$(MODULES),go vet ./...)
+	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
+	@$(call in,$(MODULES) internal/tools,go mod tidy -diff)
+
+$(STATICCHECK): internal/tools/go.mod internal/tools/go.sum
+	@mkdir -p $(@D)
+	go build -C internal/tools -o $@ honnef.co/go/tools/cmd/staticcheck
+
+# quick is for between two edits: no race detector, and nothing that takes long.
+quick:
+	@$(call in,$(MODULES),go vet ./...)
+	@$(call in,$(MODULES),go test -short -timeout 5m ./...)
+
+bench: deps
+	@$(call in,$(MODULES),go test -run '^$$' -bench . -benchmem -timeout 60m ./...)
+
+fmt:
+	gofmt -w .
+
+clean:
+	rm -rf $(CACHE)

@@ -1,0 +1,495 @@
+// Command quickstart does Bunkroom's main job once, for real, on embedded
+// defaults: a database file, sandboxes as processes of this machine, and
+// durable folders as directories.
+//
+//	go run ./examples/quickstart [-data DIR] [-repo DIR] [-json]
+//
+// Two agents work in one session on a copy of a source tree; a command that
+// would run for ever is stopped; the session ends and its machine is proven
+// gone; in a second session one of the agents finds the notes it left in the
+// first. It exits with 1 if a promise was not kept, and leaves nothing behind
+// but the data directory, which the next run uses again.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/drivers/dir"
+	"github.com/bunkroom/bunkroom/drivers/local"
+	"github.com/bunkroom/bunkroom/drivers/sqlite"
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+func main() {
+	data := flag.String("data", filepath.Join(os.TempDir(), "bunkroom-quickstart"), "`directory` for the database, the sandboxes and the folders")
+	repo := flag.String("repo", ".", "source tree to copy into the sandbox")
+	asJSON := flag.Bool("json", false, "print the result as JSON on standard output, and the story on standard error")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	out := io.Writer(os.Stdout)
+	if *asJSON {
+		out = os.Stderr
+	}
+	s := &story{out: out}
+	if err := s.run(ctx, *data, *repo); err != nil {
+		s.promise("the run went through", false, err.Error())
+	}
+	s.Kept = len(s.Promises) > 0
+	for _, p := range s.Promises {
+		s.Kept = s.Kept && p.Kept
+	}
+	if *asJSON {
+		json.NewEncoder(os.Stdout).Encode(s)
+	} else {
+		s.table()
+	}
+	if !s.Kept {
+		os.Exit(1)
+	}
+}
+
+// story is what has happened, as it is told at the end.
+type story struct {
+	out io.Writer
+
+	Confined  bool      `json:"confined"`
+	Data      string    `json:"data"`
+	Files     int       `json:"files_copied"`
+	Made      int       `json:"machines_made"`
+	Destroyed int       `json:"machines_proven_gone"`
+	Works     int       `json:"works"`
+	Seconds   float64   `json:"seconds_used"`
+	Charged   bool      `json:"charged"`
+	Notes     string    `json:"notes_kept_in"`
+	Promises  []promise `json:"promises"`
+	Kept      bool      `json:"all_promises_kept"`
+
+	rooms    *session.Service
+	machines map[sandbox.Incarnation]bool
+}
+
+type promise struct {
+	What   string `json:"what"`
+	Kept   bool   `json:"kept"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (s *story) promise(what string, kept bool, detail string) {
+	s.Promises = append(s.Promises, promise{what, kept, detail})
+}
+
+func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
+// The cast: one person, one project, two agents. The directory is the host
+// application's own; here everybody may do everything in the one project.
+const (
+	project  = access.ProjectID("demo")
+	person   = access.UserID("you")
+	reviewer = access.AgentID("reviewer")
+	builder  = access.AgentID("builder")
+)
+
+func directory(_ context.Context, q access.Question) (access.Facts, error) {
+	return access.Facts{
+		Project: access.TriOf(q.Project == project), Role: access.RoleOwner, Code: access.Yes,
+		Agent: access.TriOf(q.Agent == reviewer || q.Agent == builder), AgentProject: project, AgentCode: access.Yes,
+		Payer: person,
+	}, nil
+}
+
+func (s *story) run(ctx context.Context, data, repo string) error {
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return err
+	}
+	s.Data = data
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	closeAll, err := s.open(ctx, data)
+	if closeAll != nil {
+		defer closeAll()
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.tidy(ctx); err != nil {
+		return err
+	}
+
+	you := access.Actor{User: person}
+	first, review, err := s.rooms.Spawn(ctx, you, session.Spawn{Name: "quickstart", Project: project, Agent: reviewer, Title: "Review"})
+	if err != nil {
+		return err
+	}
+	defer s.end(ctx, first.ID) // whatever happens below, nothing is left running
+	build, err := s.rooms.AddConversation(ctx, you, session.AddConversation{Session: first.ID, Agent: builder, Title: "Build"})
+	if err != nil {
+		return err
+	}
+	s.say("Session %s with two conversations. Nothing runs yet.", first.ID)
+
+	mark := fmt.Sprintf("reviewed in session %s", first.ID)
+	var changed, folder string
+	if err := s.work(ctx, "reviewer", review.ID, func(ctx context.Context, w *session.Work) error {
+		if changed, err = s.review(ctx, w, repo, mark); err != nil {
+			return err
+		}
+		folder = w.Mounts()[0].Path
+		note := fmt.Sprintf("%s: %s\n", time.Now().Format(time.DateTime), mark)
+		_, err := s.command(ctx, w, "reviewer", sandbox.Cmd{
+			Argv: []string{"sh", "-c", `cat >> "$BUNKROOM_AGENT_DIR/notes.md"`}, Stdin: strings.NewReader(note),
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := s.work(ctx, "builder", build.ID, func(ctx context.Context, w *session.Work) error {
+		seen, err := sandbox.ReadFile(ctx, w.Sandbox().FS(), changed)
+		s.promise("the builder sees the reviewer's change", strings.Contains(string(seen), mark), changed)
+		if err != nil {
+			return err
+		}
+		own := w.Mounts()[0]
+		s.promise("each agent has a folder of its own", own.State == mount.Mounted && own.Path != folder, own.Path)
+		exit, err := s.command(ctx, w, "builder", sandbox.Cmd{
+			Argv: []string{"sh", "-c", "echo building for ever; while :; do sleep 1; done"}, Timeout: time.Second,
+		})
+		s.promise("a command that never ends is stopped by its deadline", exit.Reason == sandbox.TimedOut, exit.Duration.Round(time.Millisecond).String())
+		return err
+	}); err != nil {
+		return err
+	}
+	s.promise("two conversations of one session share one machine", s.Made == 1, fmt.Sprintf("%d made", s.Made))
+	s.end(ctx, first.ID)
+	return s.again(ctx, you, mark, data)
+}
+
+// again opens a second session, in which the reviewer finds nothing but its notes.
+func (s *story) again(ctx context.Context, you access.Actor, mark, data string) error {
+	second, talk, err := s.rooms.Spawn(ctx, you, session.Spawn{Name: "quickstart, later", Project: project, Agent: reviewer})
+	if err != nil {
+		return err
+	}
+	defer s.end(ctx, second.ID)
+	s.say("Session %s, later.", second.ID)
+	if err := s.work(ctx, "reviewer", talk.ID, func(ctx context.Context, w *session.Work) error {
+		var left []string
+		for f, err := range w.Sandbox().FS().ReadDir(ctx, ".") {
+			if err != nil {
+				return err
+			}
+			if f.Kind != sandbox.KindSymlink { // agent-files leads to the folders
+				left = append(left, f.Name)
+			}
+		}
+		s.promise("a new session starts with an empty working directory", len(left) == 0, strings.Join(left, " "))
+		notes, err := sandbox.ReadFile(ctx, w.Sandbox().FS(), w.Mounts()[0].Path+"/notes.md")
+		s.promise("the reviewer finds its notes", strings.Contains(string(notes), mark), fmt.Sprintf("%d lines", strings.Count(string(notes), "\n")))
+		return err
+	}); err != nil {
+		return err
+	}
+	s.end(ctx, second.ID)
+	s.Notes = filepath.Join(data, "folders")
+	s.promise("every machine that was made is proven gone", s.Made == 2 && s.Destroyed == 2, fmt.Sprintf("%d of %d", s.Destroyed, s.Made))
+	left, err := os.ReadDir(filepath.Join(data, "sandboxes", "machines"))
+	s.promise("nothing of them is left on disk", err == nil && len(left) == 0, fmt.Sprintf("%d directories", len(left)))
+	return nil
+}
+
+// open wires the embedded defaults together.
+func (s *story) open(ctx context.Context, data string) (func(), error) {
+	boxes, err := local.New(local.Config{Root: filepath.Join(data, "sandboxes")})
+	var unconfined *local.ConfinementError
+	if errors.As(err, &unconfined) {
+		s.say("UNCONFINED: bubblewrap can't be used here (%v): commands run with all of your rights.", unconfined.Unwrap())
+		boxes, err = local.New(local.Config{Root: filepath.Join(data, "sandboxes"), Unconfined: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Confined = boxes.Info().Caps.ShellConfined
+	if s.Confined {
+		s.say("Confined by bubblewrap: commands see their sandbox and nothing else of this machine.")
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(data, "bunkroom.db"), nil)
+	if err != nil {
+		return nil, errors.Join(err, boxes.Close())
+	}
+	return func() { db.Close(); boxes.Close() }, s.wire(ctx, data, db, boxes)
+}
+
+func (s *story) wire(ctx context.Context, data string, db *sqlite.DB, boxes *local.Provider) error {
+	if err := db.Migrate(ctx); err != nil {
+		return err
+	}
+	folders, err := dir.New(filepath.Join(data, "folders"))
+	if err != nil {
+		return err
+	}
+	mounts, err := mount.New(mount.Config{Store: db.Mounts(), Mounter: folders, Policy: mount.Required})
+	if err != nil {
+		return err
+	}
+	secret, err := keySecret(filepath.Join(data, "secret"))
+	if err != nil {
+		return err
+	}
+	s.machines = map[sandbox.Incarnation]bool{}
+	s.rooms, err = session.New(session.Config{
+		Store: db.Sessions(), Leases: db.Leases(), Directory: access.DirectoryFunc(directory),
+		Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Mounts: mounts,
+	})
+	return err
+}
+
+// tidy ends what an earlier run that was killed has left.
+func (s *story) tidy(ctx context.Context) error {
+	page, err := s.rooms.List(ctx, access.Actor{User: person}, session.Query{Project: project})
+	if err != nil {
+		return err
+	}
+	for _, left := range page.Items {
+		s.say("Ending session %s, which an earlier run left open.", left.Session.ID)
+		if _, err := s.rooms.End(ctx, access.Actor{User: person}, left.Session.ID); err != nil {
+			return err
+		}
+	}
+	_, err = s.rooms.Reclaim(ctx, session.ReclaimOptions{})
+	return err
+}
+
+// work opens work for a conversation and counts what it came to.
+func (s *story) work(ctx context.Context, who string, id session.ConversationID, do func(context.Context, *session.Work) error) error {
+	rep, err := s.rooms.Run(ctx, access.Actor{User: person, Agent: access.AgentID(who)}, session.WorkRequest{
+		Conversation: id, AgentName: who, Ensure: true,
+	}, func(ctx context.Context, w *session.Work) error {
+		if i := w.Sandbox().Ref().Incarnation; !s.machines[i] {
+			s.machines[i] = true
+			s.Made++
+		}
+		s.say("%s works; its folder is %s", who, w.Mounts()[0].Path)
+		return do(ctx, w)
+	})
+	s.Works++
+	s.Seconds += rep.Used.Seconds()
+	s.Charged = s.Charged || !rep.Free
+	return err
+}
+
+// end ends a session; called again it does nothing. It also works when the run was interrupted.
+func (s *story) end(ctx context.Context, id session.ID) {
+	rep, err := s.rooms.End(context.WithoutCancel(ctx), access.Actor{User: person}, id)
+	switch {
+	case err != nil:
+		s.promise("the session could be ended", false, err.Error())
+	case rep.Destroyed:
+		s.Destroyed++
+		s.say("Session %s ended; its machine is proven gone.", id)
+	case rep.Ended && rep.Pending:
+		s.say("Session %s ended; its machine is being destroyed.", id)
+	}
+}
+
+// review copies the source tree into the sandbox, looks at it with real
+// commands, and signs a file of it. It returns which.
+func (s *story) review(ctx context.Context, w *session.Work, repo, mark string) (string, error) {
+	first, err := s.copyTree(ctx, w.Sandbox(), repo)
+	if err != nil {
+		return "", err
+	}
+	s.say("Copied %d files from %s.", s.Files, repo)
+	commands := [][]string{
+		{"sh", "-c", "find . -path ./.git -prune -o -type f -print | wc -l"},
+		{"grep", "-rIlE", "--exclude-dir=.git", "--include=*.go", "func main\\(", "."},
+		{"wc", "-c", first},
+	}
+	if info, err := os.Stat(filepath.Join(repo, ".git")); err == nil && info.IsDir() {
+		commands = append(commands, []string{"git", "-c", "safe.directory=*", "--no-pager", "log", "--oneline", "-n", "5"})
+	}
+	if gofmt, ok := program("gofmt"); ok {
+		commands = append(commands, []string{gofmt, "-l", "."})
+	}
+	for _, argv := range commands {
+		if _, err := s.command(ctx, w, "reviewer", sandbox.Cmd{Argv: argv}); err != nil {
+			return "", err
+		}
+	}
+	old, err := sandbox.ReadFile(ctx, w.Sandbox().FS(), first)
+	if err != nil {
+		return "", err
+	}
+	return first, sandbox.WriteFile(ctx, w.Sandbox().FS(), first, fmt.Appendf(old, "\n%s\n", mark), nil)
+}
+
+// command runs a command, shows its output as it comes, and how it ended. A
+// command that fails has still run: its exit code is for the agent to read.
+func (s *story) command(ctx context.Context, w *session.Work, who string, c sandbox.Cmd) (sandbox.Exit, error) {
+	s.say("%s $ %s", who, c.Argv)
+	out := &indented{w: s.out}
+	exit, err := sandbox.Run(ctx, w.Sandbox(), c, out, out)
+	if err == nil {
+		s.say("%s   (%v, code %d)", who, exit.Reason, exit.Code)
+	}
+	return exit, err
+}
+
+// maxFiles is how large a tree is copied: this is a demonstration.
+const maxFiles = 50_000
+
+// copyTree copies the files and links below repo into the working directory,
+// without the data directory if that lies below. It returns a file to sign:
+// the first of README.md and whatever else there is.
+func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (first string, err error) {
+	links, _ := sandbox.As[sandbox.Symlinker](sb)
+	repo, err = filepath.Abs(repo)
+	if err != nil {
+		return "", err
+	}
+	err = filepath.WalkDir(repo, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(repo, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case path == s.Data:
+			return filepath.SkipDir
+		case s.Files >= maxFiles:
+			return fmt.Errorf("%s has more than %d files", repo, maxFiles)
+		case d.Type()&fs.ModeSymlink != 0 && links != nil:
+			text, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return links.Symlink(ctx, text, rel)
+		case d.IsDir():
+			return sb.FS().Mkdir(ctx, rel)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		if rel == "README.md" || first == "" && !strings.HasPrefix(rel, ".git/") {
+			first = rel
+		}
+		s.Files++
+		return copyFile(ctx, sb.FS(), path, rel)
+	})
+	if err == nil && first == "" {
+		err = fmt.Errorf("%s has no files", repo)
+	}
+	return first, err
+}
+
+func copyFile(ctx context.Context, fsys sandbox.FS, from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w, err := fsys.Create(ctx, to, &sandbox.CreateOptions{Mode: info.Mode().Perm()})
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, f); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// keySecret reads the secret that keys are derived from, or makes one.
+func keySecret(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, sandbox.MinSecret)
+	rand.Read(secret)
+	_, err = f.Write(secret)
+	return secret, errors.Join(err, f.Close())
+}
+
+// indented shows the first lines of what is written to it, indented.
+type indented struct {
+	w     io.Writer
+	lines int
+	mid   bool // a line has begun
+}
+
+func (i *indented) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		switch {
+		case i.lines == 12 && !i.mid:
+			io.WriteString(i.w, "    …\n")
+		case i.lines < 12 && !i.mid:
+			fmt.Fprintf(i.w, "    %s", line)
+		case i.lines < 12:
+			i.w.Write(line)
+		}
+		if i.mid = !bytes.HasSuffix(line, []byte("\n")); !i.mid {
+			i.lines++
+		}
+	}
+	return len(p), nil
+}
+
+func (s *story) table() {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	confined := "yes, by bubblewrap"
+	if !s.Confined {
+		confined = "NO: bubblewrap is missing, commands had all of your rights"
+	}
+	charge := "nothing charged (billing.Free)"
+	if s.Charged {
+		charge = "charged"
+	}
+	fmt.Fprintf(w, "\nconfined\t%s\n", confined)
+	fmt.Fprintf(w, "files copied into the sandbox\t%d\n", s.Files)
+	fmt.Fprintf(w, "machines made, proven gone\t%d, %d\n", s.Made, s.Destroyed)
+	fmt.Fprintf(w, "time worked\t%.1f s in %d works, %s\n", s.Seconds, s.Works, charge)
+	fmt.Fprintf(w, "notes kept in\t%s\n", s.Notes)
+	for _, p := range s.Promises {
+		kept := "kept"
+		if !p.Kept {
+			kept = "BROKEN"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.What, kept, p.Detail)
+	}
+	w.Flush()
+}
+
+// program finds a program that is in the sandbox as well as on this machine.
+func program(name string) (path string, ok bool) {
+	path, err := exec.LookPath(name)
+	return path, err == nil && strings.HasPrefix(path, "/usr/")
+}

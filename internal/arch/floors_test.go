@@ -1,0 +1,193 @@
+package arch
+
+import (
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is one line of the house.
+type room struct {
+	Path  string // below the module; "/..." at the end: and every folder below
+	Floor int
+	// Only, where it is not nil, names the rooms it imports, of all on lower floors.
+	Only []string
+	// Links are the modules that it may link, by itself or through others, beyond google/uuid.
+	Links []string
+}
+
+// The highest floor that tests and suites import, and the one of the drivers.
+const (
+	lobby   = 8
+	drivers = 7
+)
+
+// house is every folder's place. See doc.go before you add one.
+var house = []room{
+	{Path: ".", Floor: 0, Only: []string{}},
+	{Path: "access", Floor: 0, Only: []string{}},
+	{Path: "internal/id", Floor: 0, Only: []string{}, Links: []string{"github.com/google/uuid"}},
+	{Path: "internal/need", Floor: 0, Only: []string{}},
+	{Path: "internal/arch", Floor: 0, Only: []string{}},
+	{Path: "billing", Floor: 1, Only: []string{"access"}},
+	{Path: "sandbox", Floor: 1, Only: []string{"access"}},
+	{Path: "mount", Floor: 2, Only: []string{"access", "sandbox"}},
+	{Path: "session", Floor: 3, Only: []string{"access", "billing", "sandbox", "mount"}},
+	{Path: "session/transcript", Floor: 4},
+	{Path: "session/shell", Floor: 4},
+	{Path: "session/layout", Floor: 4},
+	{Path: "mount/files", Floor: 4, Links: []string{"gocloud.dev"}},
+	{Path: "session/agenttool", Floor: 5},
+	{Path: "internal/sqlstore", Floor: 6, Links: bun},
+	{Path: "drivers/memory", Floor: drivers},
+	{Path: "drivers/dir", Floor: drivers},
+	{Path: "drivers/local/...", Floor: drivers, Links: []string{"golang.org/x/sys"}},
+	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},
+	{Path: "examples/...", Floor: lobby, Links: slices.Concat(bun, sqlite)},
+}
+
+// bun is what uptrace/bun links.
+var bun = []string{
+	"github.com/jinzhu/inflection",
+	"github.com/puzpuzpuz/xsync/v3",
+	"github.com/tmthrgd/go-hex",
+	"github.com/uptrace/bun",
+	"github.com/vmihailenco/msgpack/v5",
+	"github.com/vmihailenco/tagparser/v2",
+	"golang.org/x/sys",
+}
+
+// sqlite is what modernc.org/sqlite links, and bun's dialect for it.
+var sqlite = []string{
+	"github.com/dustin/go-humanize",
+	"github.com/mattn/go-isatty",
+	"github.com/ncruces/go-strftime",
+	"github.com/remyoudompheng/bigfft",
+	"github.com/uptrace/bun/dialect/sqlitedialect",
+	"golang.org/x/sys",
+	"modernc.org/libc",
+	"modernc.org/mathutil",
+	"modernc.org/memory",
+	"modernc.org/sqlite",
+}
+
+// placeOf is the room of a folder. A suite's is one above its subject, which
+// is the room it stands in or beside.
+func placeOf(dir string) (room, bool) {
+	for _, r := range house {
+		if below, all := strings.CutSuffix(r.Path, "/..."); below == dir || all && strings.HasPrefix(dir, below+"/") {
+			r.Path = dir
+			return r, true
+		}
+	}
+	if subject, ok := strings.CutSuffix(path.Base(dir), "test"); ok && subject != "" {
+		above := path.Dir(dir)
+		if path.Base(above) != subject {
+			above = path.Join(above, subject)
+		}
+		if r, ok := placeOf(above); ok {
+			return room{Path: dir, Floor: r.Floor + 1}, true
+		}
+	}
+	return room{}, false
+}
+
+// driver is the driver a folder belongs to; empty where it belongs to none.
+func driver(dir string) string {
+	if below, ok := strings.CutPrefix(dir, "drivers/"); ok {
+		name, _, _ := strings.Cut(below, "/")
+		return name
+	}
+	return ""
+}
+
+const whyFloors = "a room that imports only lower ones can be understood, tested and replaced without those above it, and an import never brings more than its name says (internal/arch/doc.go)"
+
+func TestFloors(t *testing.T) {
+	report(t, whyFloors, theModule(t).each(floorsRule))
+}
+
+func floorsRule(fset *token.FileSet, f *folder) []finding {
+	here, ok := placeOf(f.Path)
+	if !ok {
+		return []finding{{f.Path, "this folder has no floor: give it a line in house (internal/arch/floors_test.go), on the lowest floor above everything it imports, and say in the commit why the house needs the room"}}
+	}
+	var all []finding
+	for _, s := range f.Files {
+		if f.Path == "." && !s.Test && len(s.Decls) > 0 {
+			all = append(all, found(fset, s.Decls[0].Pos(), "the package at the root is a map and holds no code"))
+		}
+		for _, spec := range s.Imports {
+			target, ok := ours(imported(spec))
+			if !ok || target == f.Path {
+				continue
+			}
+			there, ok := placeOf(target)
+			if !ok {
+				continue // its own folder is reported
+			}
+			if what := mayImport(here, there, s.Test || suite(f.Path)); what != "" {
+				all = append(all, found(fset, spec.Pos(), "imports %s: %s", target, what))
+			}
+		}
+	}
+	return all
+}
+
+// mayImport says what is wrong with an import, if anything is.
+func mayImport(here, there room, test bool) string {
+	one := driver(here.Path) != "" && driver(here.Path) == driver(there.Path)
+	switch {
+	case test && there.Floor < lobby:
+		return ""
+	case test:
+		return "tests and suites import nothing from floor 8"
+	case suite(there.Path):
+		return "a suite is for tests: it links package testing"
+	case there.Path == "internal/need":
+		return "it is for tests: it links package testing"
+	case one:
+		return ""
+	case driver(here.Path) != "" && driver(there.Path) != "":
+		return "a driver never imports another: hosts choose one without the other"
+	case there.Floor >= here.Floor:
+		return "it is not on a lower floor"
+	case here.Only != nil && !slices.Contains(here.Only, there.Path) && there.Path != "internal/id":
+		return "this room imports only " + strings.Join(append([]string{"internal/id"}, here.Only...), ", ")
+	}
+	return ""
+}
+
+func TestFloorsRule(t *testing.T) {
+	const m = "import _ \"" + modulePath + "/"
+	for _, c := range []struct {
+		rule, dir, file, imports string
+		want                     []string
+	}{
+		{"a lower floor may be imported", "session", "x.go", m + `sandbox"`, nil},
+		{"internal/id may be imported from any floor above it", "mount", "x.go", m + `internal/id"`, nil},
+		{"what is not ours is of no concern here", "access", "x.go", `import "github.com/google/uuid"`, nil},
+		{"a higher floor may not", "sandbox", "x.go", m + `session"`, []string{"sandbox/x.go:2: imports session: it is not on a lower floor"}},
+		{"nor the same floor", "billing", "x.go", m + `sandbox"`, []string{"not on a lower floor"}},
+		{"a room with a list keeps to it", "mount", "x.go", m + `billing"`, []string{"imports only internal/id, access, sandbox"}},
+		{"a driver may import a room", "drivers/local", "x.go", m + `sandbox"`, nil},
+		{"a driver may import a folder of its own", "drivers/local", "x.go", m + `drivers/local/inner"`, nil},
+		{"a driver never imports another", "drivers/sqlite", "x.go", m + `drivers/memory"`, []string{"never imports another"}},
+		{"a test may import any floor below 8", "access", "x_test.go", m + `drivers/memory"`, nil},
+		{"a suite may too", "sandbox/sandboxtest", "x.go", m + `session"`, nil},
+		{"nothing but tests may import a suite", "session", "x.go", m + `sandbox/sandboxtest"`, []string{"links package testing"}},
+		{"nor internal/need", "drivers/local", "x.go", m + `internal/need"`, []string{"links package testing"}},
+		{"tests don't import examples", "session", "x_test.go", m + `examples/quickstart"`, []string{"nothing from floor 8"}},
+		{"the root holds no code", ".", "x.go", "const x = 1", []string{"x.go:2: the package at the root is a map"}},
+		{"every folder has a floor", "attic", "x.go", "", []string{"attic: this folder has no floor"}},
+		{"a suite needs a subject", "session/attictest", "x.go", "", []string{"has no floor"}},
+		{"a suite may stand beside its subject", "sandboxtest", "x.go", "", nil},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			fset, f := example(t, c.dir, c.file, "package x\n"+c.imports+"\n")
+			expect(t, floorsRule(fset, f), c.want...)
+		})
+	}
+}
