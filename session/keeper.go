@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -39,9 +40,10 @@ const (
 // Serve does the Keeper's own chores, and more of the host's, until ctx ends,
 // and then returns nil once none is running any more. Each chore runs under a
 // lease, so that of several replicas one does it at a time. What a chore
-// returns is logged; it runs again all the same.
+// returns is logged; it runs again all the same. A [*access.FieldError] names
+// what is wrong with a chore; then nothing runs.
 func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
-	chores := append([]Chore{
+	own := []Chore{
 		// A machine that is bound to a host can be seen to from there only, so
 		// that each host has its own lease.
 		{Name: "reclaim " + strings.Join(k.hosts(), " "), Every: reclaimEvery, Run: func(ctx context.Context) error {
@@ -52,9 +54,12 @@ func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
 			return err
 		}},
 		{Name: "slots " + k.replica, Every: slotsEvery, Run: k.freeSlots},
-	}, more...)
+	}
+	if err := checkChores(own, more); err != nil {
+		return err
+	}
 	var running sync.WaitGroup
-	for _, c := range chores {
+	for _, c := range append(own, more...) {
 		running.Go(func() {
 			for {
 				k.do(ctx, c)
@@ -65,6 +70,28 @@ func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
 		})
 	}
 	running.Wait()
+	return nil
+}
+
+func checkChores(own, more []Chore) error {
+	taken := map[string]bool{}
+	for _, c := range own {
+		taken[c.Name] = true
+	}
+	for _, c := range more {
+		if err := access.CheckID("Chore.Name", c.Name); err != nil {
+			return err
+		}
+		switch {
+		case taken[c.Name]:
+			return &access.FieldError{Field: "Chore.Name", Rule: "must be unique, and none of the Keeper's own"}
+		case c.Every <= 0:
+			return &access.FieldError{Field: "Chore.Every", Rule: "must be over 0"}
+		case c.Run == nil:
+			return &access.FieldError{Field: "Chore.Run", Rule: "must be set"}
+		}
+		taken[c.Name] = true
+	}
 	return nil
 }
 
@@ -104,8 +131,8 @@ func (k *Keeper) hosts() []string {
 }
 
 // freeSlots releases work leases that ran out without being given back, where
-// it is sure that nothing of that work runs any more: its machine is not
-// there or sleeps, or it was a work of this process that is closed by now.
+// it is sure that nothing of that work runs any more: its machine is gone, was
+// lost and is still not to be seen, or sleeps, or it was a work of this process that is closed by now.
 // Any other goes on counting.
 func (k *Keeper) freeSlots(ctx context.Context) error {
 	expired, err := k.leases.Expired(ctx, reclaimCap)
@@ -131,7 +158,7 @@ func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
 		return false, err
 	case s.Sandbox.State == sandbox.None:
 		return true, nil
-	case s.Sandbox.State != sandbox.Live:
+	case s.Sandbox.State != sandbox.Live && s.Sandbox.State != sandbox.Lost:
 		return false, nil
 	}
 	p, err := k.machines.provider(s.Sandbox)
@@ -141,6 +168,9 @@ func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
 	found, err := p.Inspect(ctx, s.Sandbox.Ref())
 	if errors.Is(err, sandbox.ErrWrongHost) {
 		return false, nil
+	}
+	if s.Sandbox.State == sandbox.Lost { // not seen before, twice: it may have turned up again
+		return err == nil && len(found) == 0, err
 	}
 	asleep := len(found) > 0 && !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped })
 	return asleep, err

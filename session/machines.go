@@ -257,29 +257,28 @@ func (m *machines) tell(ctx context.Context, s Snapshot, event MachineEvent) err
 }
 
 // happened decides what follows from an event and commits it. s is the
-// snapshot from before the event: where the event is an observation, its
-// clock is what the observation is dated by, or two of them could seem further apart than they were.
+// snapshot from before the event.
+//
+// An observation that somebody else's commit has overtaken is worth nothing:
+// what was not seen before a sighting, or before a teardown began, is no part
+// of a proof. It is ErrStale, and whoever made it looks again.
 func (m *machines) happened(ctx context.Context, s Snapshot, event MachineEvent) (decided, error) {
-	load := func(n int) (Snapshot, error) {
+	decide := func(now Snapshot) (Decision, error) {
+		return Decide(now, CommandHappened{Event: event, Terms: m.terms(now.Sandbox)})
+	}
+	if _, observed := event.(sandbox.Observed); observed {
+		return m.rows.commit(ctx, s, decide)
+	}
+	return m.rows.try(ctx, func(n int) (Snapshot, error) {
 		if n == 0 {
 			return s, nil
 		}
 		now, err := m.rows.store.Load(ctx, Address{Session: s.Session.ID})
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return Snapshot{}, err
+		if errors.Is(err, ErrNotFound) { // a deleted session leaves the zero snapshot: there is no row any more
+			return Snapshot{}, nil
 		}
-		now.Now = s.Now // a deleted session leaves the zero snapshot: there is no row any more
-		return now, nil
-	}
-	_, observed := event.(sandbox.Observed)
-	return m.rows.try(ctx, load, func(now Snapshot) (Decision, error) {
-		if observed && now.Sandbox.State != s.Sandbox.State {
-			// What was not seen before a teardown began is no part of its proof.
-			return Decision{}, fmt.Errorf("%w: sandbox %s is %v, was %v when it was observed",
-				sandbox.ErrNotAllowed, s.Sandbox.ID, now.Sandbox.State, s.Sandbox.State)
-		}
-		return Decide(now, CommandHappened{Event: event, Terms: m.terms(now.Sandbox)})
-	})
+		return now, err
+	}, decide)
 }
 
 // attach returns a handle on the live machine of s, or feeds back what was
@@ -386,32 +385,38 @@ func (m *machines) destroy(ctx context.Context, row sandbox.Row, doomed []sandbo
 const provable = time.Second
 
 // prove carries a teardown on, from its effect to the proof where that can be
-// had within [provable], and reports whether the machine is proven gone.
-func (m *machines) prove(ctx context.Context, s Snapshot, then sandbox.Effect, doomed []sandbox.Incarnation) (bool, error) {
+// had within [provable]. It reports whether it has proven the machine gone,
+// and whether that is still to be done.
+func (m *machines) prove(ctx context.Context, s Snapshot, then sandbox.Effect, doomed []sandbox.Incarnation) (proven, pending bool, err error) {
 	if then == sandbox.EffectDestroy {
 		m.destroy(ctx, s.Sandbox, doomed)
 	}
 	caps := m.terms(s.Sandbox).Caps
 	if caps.Horizon()+caps.Lag() > provable {
-		return false, nil
+		return false, true, nil
 	}
 	generation := s.Sandbox.Generation
 	for range maxTries {
 		out, err := m.observe(ctx, s)
 		switch {
+		case retry(err): // somebody else has changed it meanwhile
 		case err != nil:
-			return false, err
+			return false, true, err
 		case out.Sandbox.State == sandbox.None && out.Sandbox.Generation == generation:
-			return true, nil
+			return true, false, nil
 		case out.Then == sandbox.EffectDestroy:
 			m.destroy(ctx, out.Sandbox, out.Kill)
 		}
 		if caps.Lag() > 0 && !sleep(ctx, caps.Lag()) {
-			return false, context.Cause(ctx)
+			return false, true, context.Cause(ctx)
 		}
 		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
-			return false, err
+			return false, true, err
+		}
+		if s.Sandbox.State != sandbox.Destroying || s.Sandbox.Generation != generation {
+			// Proven by somebody else, or in the outbox by now.
+			return false, s.Sandbox.Generation != generation, nil
 		}
 	}
-	return false, nil
+	return false, true, nil
 }

@@ -54,7 +54,7 @@ const (
 // Reclaim makes one pass over what is left to do: creates past their
 // deadline, machines that are to be destroyed, and the outbox. Each kind is read by
 // itself and each item seen to by itself: a failure stops neither the others
-// nor later passes. The error is the first of what made it Incomplete, or ctx's.
+// nor later passes. The error is what made it Incomplete, or ctx's.
 //
 // What another host alone can see to is left to that host.
 func (k *Keeper) Reclaim(ctx context.Context, o ReclaimOptions) (ReclaimReport, error) {
@@ -103,10 +103,11 @@ func (k *Keeper) see(ctx context.Context, due Due) ReclaimItem {
 		act = k.seeTombstone
 	}
 	item.Action, item.Err = act(ctx, due)
+	var more *sandbox.ProvisioningError // somebody else has granted the attempt more time
 	switch {
 	case errors.Is(item.Err, ErrStale), errors.Is(item.Err, sandbox.ErrNotAllowed):
 		item.Action, item.Err = ReclaimSkipped, nil // somebody else was there first
-	case errors.Is(item.Err, sandbox.ErrUnavailable):
+	case errors.Is(item.Err, sandbox.ErrUnavailable), errors.As(item.Err, &more):
 		item.Action, item.Err = ReclaimWaited, nil
 	case item.Err != nil:
 		item.Action = ReclaimFailed
@@ -144,6 +145,9 @@ func (k *Keeper) seeRow(ctx context.Context, due Due) (ReclaimAction, error) {
 		}
 		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
 			return action, err
+		}
+		if state := s.Sandbox.State; state != sandbox.Creating && state != sandbox.Destroying {
+			return ReclaimSkipped, nil // somebody else has brought it to an end
 		}
 	}
 	return action, nil

@@ -53,7 +53,8 @@ type WorkRequest struct {
 	AgentName string
 	// Ensure has a machine made where there is none. Without it that is ErrNoMachine.
 	Ensure bool
-	// Reopen reopens the session where it has ended. Without it that is ErrEnded.
+	// Reopen reopens the session where it has ended, and it stays open
+	// whatever comes after. Without it that is ErrEnded.
 	Reopen bool
 	// AcceptLoss is the generation of a lost machine (sandbox.LostError) whose
 	// files the caller does without. A new one starts empty.
@@ -163,18 +164,19 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if in.payer, err = payer(s.Session, f); err != nil {
 		return none, err
 	}
-	if !s.Session.Ended() {
-		return in, nil
-	}
-	if !q.Reopen {
+	if s.Session.Ended() && !q.Reopen {
 		return none, ended(s.Session.ID)
 	}
-	out, err := r.rows.change(ctx, Address{Session: s.Session.ID}, func(s Snapshot) (Decision, error) {
+	return in, nil
+}
+
+// reopen takes back that the session has ended, once the work is paid for and has its slot.
+func (r *Runner) reopen(ctx context.Context, in admitted) (Snapshot, error) {
+	out, err := r.rows.change(ctx, Address{Session: in.Session.ID}, func(s Snapshot) (Decision, error) {
 		return Decide(s, CommandReopen{MaxSessions: in.limits.Sessions})
 	})
-	out.Snapshot.Conversation = v
-	in.Snapshot = out.Snapshot
-	return in, err
+	out.Snapshot.Conversation = in.Conversation
+	return out.Snapshot, err
 }
 
 // Run opens work, calls do with it, and closes it whatever do does, also where
@@ -218,7 +220,7 @@ type EndReport struct {
 // End ends a session: its works end with ErrEnded, its machine is destroyed;
 // its conversations stay. The session's owner may always end it. Ending what
 // has ended kills nothing again. Once the end is committed its machine is
-// going to be destroyed, whatever becomes of this call; an error then comes with Ended or Pending set.
+// going to be destroyed, whatever becomes of this call: there is no error any more then, only what is Pending.
 func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, error) {
 	if err := access.CheckID("session", id); err != nil {
 		return EndReport{}, err
@@ -249,8 +251,7 @@ func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, err
 	}
 	closing, cancel := detached(ctx)
 	defer cancel()
-	rep.Destroyed, err = r.machines.prove(closing, out.Snapshot, out.Then, out.Kill)
-	rep.Pending = !rep.Destroyed
+	rep.Destroyed, rep.Pending, err = r.machines.prove(closing, out.Snapshot, out.Then, out.Kill)
 	if err != nil { // the intent is committed: the Keeper finishes what could not be finished here
 		r.log.WarnContext(ctx, "teardown not finished; the Keeper finishes it", "session", id, "error", err)
 	}

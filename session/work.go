@@ -153,6 +153,12 @@ func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) (err error
 	}
 	undone = append(undone, func(context.Context) error { r.forget(w); return nil })
 
+	if in.Session.Ended() {
+		if in.Snapshot, err = r.reopen(w.ctx, in); err != nil {
+			return w.because(err)
+		}
+	}
+
 	// The machine.
 	sb, err := r.machines.open(w.ctx, in.Snapshot, wanted{
 		make: q.Ensure, acceptLoss: q.AcceptLoss, payer: in.payer, plan: in.plan, limits: in.limits,
@@ -267,7 +273,12 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		r, cause := w.runner, context.Cause(w.ctx)
 		w.unhook()
 		w.halt(ErrClosed)
-		err := errors.Join(w.carried.Release(ctx), w.sb.Close())
+		err := w.carried.Release(ctx)
+		closed := w.sb.Close()
+		if err != nil { // with the handle closed nothing is bound any more: what is left is the host's side
+			err = w.carried.Release(ctx)
+		}
+		err = errors.Join(err, closed)
 
 		var refused *billing.RefusedError
 		if settled := w.settle(ctx, true); settled != nil && !errors.As(settled, &refused) {

@@ -64,11 +64,11 @@ func mounterRow(id mount.ID, scope string) mount.Row {
 func with(ctx context.Context, m mount.Mounter, row mount.Row, f func(dir string) error) error {
 	got, err := m.Mount(ctx, mount.Spec{Row: row})
 	if err != nil {
-		return fmt.Errorf("Mount: %w", err)
+		return fmt.Errorf("mounttest: Mount: %w", err)
 	}
 	err = f(got.HostDir())
 	if released := got.Release(ctx); released != nil {
-		err = errors.Join(err, fmt.Errorf("Release: %w", released))
+		err = errors.Join(err, fmt.Errorf("mounttest: Release: %w", released))
 	}
 	return err
 }

@@ -217,7 +217,7 @@ func checkCancelled(ctx context.Context, s mount.Store) error {
 		return fmt.Errorf("GetOrCreate: got error %v", err)
 	}
 	if _, err := s.Find(ended, "project:p", "slug"); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("Find: got error %v", err)
+		return fmt.Errorf("mounttest: Find: got error %v", err)
 	}
 	if got, err := s.Find(ctx, "project:p", "slug"); !errors.Is(err, mount.ErrNotFound) {
 		return fmt.Errorf("afterwards Find returns %+v and error %v, want ErrNotFound", got, err)

@@ -70,7 +70,7 @@ func ShellCommands(shell ...string) Commands {
 		},
 		HoldOutput: func() []string { return script(`sleep 60 & exit 0`) },
 		Escape: func(path string) []string {
-			return script(`setsid sh -c 'while :; do echo x >"$1"; sleep 0.05; done' sh "$1" >/dev/null 2>&1 &
+			return script(`(setsid sh -c 'while :; do echo x >"$1"; sleep 0.05; done' sh "$1" >/dev/null 2>&1 &)
 				until test -e "$1"; do sleep 0.01; done
 				printf ready; exec sleep 1000`, path)
 		},

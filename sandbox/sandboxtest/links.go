@@ -4,6 +4,8 @@ import (
 	"context"
 	"io/fs"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -178,42 +180,46 @@ var escapeChecks = []check{
 		outside := e.outside()
 		b.write("dir/file", "inside")
 		b.link(outside, "link")
+		all := &sandbox.RemoveOptions{Recursive: true}
 		ctx, stop := context.WithCancel(e.deadline())
 		swapped := make(chan struct{})
 		go func() {
 			defer close(swapped)
-			f := b.FS()
 			for ctx.Err() == nil {
-				f.Rename(ctx, "dir", "aside")
-				f.Rename(ctx, "link", "dir")
-				f.Rename(ctx, "dir", "link")
-				f.Rename(ctx, "aside", "dir")
-			}
-		}()
-		for i := range 400 {
-			if got, err := sandbox.ReadFile(e.deadline(), b.FS(), "dir/file"); err == nil && string(got) != "inside" {
-				e.fatalf("read %q", got)
-			}
-			for info, err := range b.FS().ReadDir(e.deadline(), "dir") {
-				if err == nil && info.Name == "secret" {
-					e.fatalf("listed what is outside")
+				for _, move := range [][2]string{{"dir", "aside"}, {"link", "dir"}, {"dir", "link"}, {"aside", "dir"}} {
+					for b.FS().Rename(ctx, move[0], move[1]) != nil && ctx.Err() == nil {
+						b.FS().Remove(ctx, move[1], all) // made anew by somebody who writes below it
+					}
 				}
 			}
-			switch i % 4 {
-			case 0:
-				sandbox.WriteFile(e.deadline(), b.FS(), "dir/file", []byte("inside"), nil)
-			case 1:
-				sandbox.WriteFile(e.deadline(), b.FS(), "dir/new/deep", []byte("x"), nil)
-			case 2:
-				b.FS().Remove(e.deadline(), "dir/secret", nil)
-				b.FS().Remove(e.deadline(), "dir/new", &sandbox.RemoveOptions{Recursive: true})
-			case 3:
-				b.FS().Mkdir(e.deadline(), "dir/made")
-				b.FS().Rename(e.deadline(), "dir/secret", "stolen")
+		}()
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				for ctx.Err() == nil {
+					if got, err := sandbox.ReadFile(e.deadline(), b.FS(), "dir/file"); err == nil && string(got) != "inside" {
+						e.Errorf("read %q\nThe rule: %s.", got, e.rule)
+						return
+					}
+				}
+			})
+		}
+		for until := time.Now().Add(time.Second); time.Now().Before(until); {
+			for info, err := range b.FS().ReadDir(e.deadline(), "dir") {
+				if err == nil && info.Name == "secret" {
+					e.Errorf("listed what is outside\nThe rule: %s.", e.rule)
+				}
 			}
+			sandbox.WriteFile(e.deadline(), b.FS(), "dir/file", []byte("inside"), nil)
+			sandbox.WriteFile(e.deadline(), b.FS(), "dir/new/deep", []byte("x"), nil)
+			b.FS().Remove(e.deadline(), "dir/secret", nil)
+			b.FS().Remove(e.deadline(), "dir/new", all)
+			b.FS().Mkdir(e.deadline(), "dir/made")
+			b.FS().Rename(e.deadline(), "dir/secret", "stolen")
 		}
 		stop()
 		<-swapped
+		readers.Wait()
 		if b.has("stolen") {
 			e.fatalf("a file was moved in from outside")
 		}

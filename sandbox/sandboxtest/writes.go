@@ -144,16 +144,26 @@ var writeChecks = []check{
 	}},
 	{"ExclusiveRace", "of several exclusive Creates at once exactly one succeeds, with its own content", func(e *env) {
 		b := e.box()
+		text := func(i int) string { return strings.Repeat(string(rune('a'+i)), 1000) }
 		for range 10 {
 			var won, lost atomic.Int64
 			var winner atomic.Value
-			together(8, func(i int) {
-				text := strings.Repeat(string(rune('a'+i)), 1000)
-				err := sandbox.WriteFile(e.deadline(), b.FS(), "dir/file", []byte(text), &sandbox.CreateOptions{Exclusive: true})
+			writers := make([]sandbox.Writer, 8)
+			errs := make([]error, len(writers))
+			for i := range writers { // all of them before the first is closed
+				if writers[i], errs[i] = b.FS().Create(e.deadline(), "dir/file", &sandbox.CreateOptions{Exclusive: true}); errs[i] == nil {
+					_, errs[i] = writers[i].Write([]byte(text(i)))
+				}
+			}
+			together(len(writers), func(i int) {
+				err := errs[i]
+				if err == nil {
+					err = writers[i].Close()
+				}
 				switch {
 				case err == nil:
 					won.Add(1)
-					winner.Store(text)
+					winner.Store(text(i))
 				case errors.Is(err, fs.ErrExist):
 					lost.Add(1)
 				default:
