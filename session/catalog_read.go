@@ -68,8 +68,8 @@ type Query struct {
 // actor holds for all of it: exactly what [Catalog.Get] would show. A project
 // that the actor is no member of has no sessions, as one that does not exist.
 func (c *Catalog) List(ctx context.Context, a access.Actor, q Query) (Page, error) {
-	if err := access.CheckOptionalID("Project", q.Project); err != nil {
-		return Page{}, err
+	if err := errors.Join(access.CheckOptionalID("actor.User", a.User), access.CheckOptionalID("Project", q.Project)); err != nil {
+		return Page{}, firstOf(err)
 	}
 	if q.Limit == 0 {
 		q.Limit = MaxListed
