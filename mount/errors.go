@@ -25,7 +25,11 @@ type MountError struct {
 }
 
 func (e *MountError) Error() string {
-	return fmt.Sprintf("mount: %s: required folder %s: %v", e.Outcome.Row.ID, e.Outcome.State, e.Outcome.Cause)
+	subject := "required folder"
+	if id := e.Outcome.Row.ID; id != "" { // else not even the row was had
+		subject += " " + string(id)
+	}
+	return fmt.Sprintf("mount: %s %v: %v", subject, e.Outcome.State, e.Outcome.Cause)
 }
 
 // Unwrap returns the outcome's cause.

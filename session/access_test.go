@@ -79,8 +79,12 @@ func TestEndAccess(t *testing.T) {
 			s, _ := r.spawn(bob)
 			closeWork(t, r.mustWork(bob, inSession(s.ID)))
 			arrange(w, r)
+			asked := r.count("ask")
 			if rep := r.end(bob, s.ID); !rep.Ended || !rep.Destroyed {
 				t.Errorf("End: %+v", rep)
+			}
+			if r.count("ask") > asked {
+				t.Error("the owner's end asked the directory")
 			}
 		})
 	}

@@ -61,6 +61,9 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 	}
 	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
 		Want: access.WantRole | access.WantAgent | access.WantBilling})
+	if err := f.known(q.Project); err != nil {
+		return none(err)
+	}
 	d := access.SpawnSession(a, q.Project, q.Agent, f.Facts)
 	if err := c.rows.host.rule(ctx, a, f, d, "spawn session in project", string(q.Project), noProject(q.Project)); err != nil {
 		return none(err)
@@ -97,6 +100,9 @@ func (c *Catalog) NewConversation(ctx context.Context, a access.Actor, q NewConv
 	}
 	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
 		Want: access.WantRole | access.WantAgent})
+	if err := f.known(q.Project); err != nil {
+		return Conversation{}, err
+	}
 	d := access.SpawnSession(a, q.Project, q.Agent, f.Facts)
 	if err := c.rows.host.rule(ctx, a, f, d, "open conversation in project", string(q.Project), noProject(q.Project)); err != nil {
 		return Conversation{}, err
@@ -150,7 +156,7 @@ func (c *Catalog) AddConversation(ctx context.Context, a access.Actor, q AddConv
 // conversation checks what every way to open one takes.
 func (c *Catalog) conversation(a access.Actor, given ConversationID, project access.ProjectID, agent access.AgentID, title string) (v Conversation, minted bool, err error) {
 	if err := errors.Join(
-		access.CheckOptionalID("actor.User", a.User),
+		checkActor(a),
 		access.CheckOptionalID("Project", project),
 		access.CheckOptionalID("Agent", agent),
 	); err != nil {
@@ -173,7 +179,7 @@ func (c *Catalog) Rename(ctx context.Context, a access.Actor, id ID, name string
 	if err != nil {
 		return err
 	}
-	_, _, err = c.update(ctx, a, id, "rename session", access.WantRole, func(s Snapshot, _ Limits) (Decision, error) {
+	_, err = c.update(ctx, a, id, "rename session", access.WantRole, func(s Snapshot, _ Limits) (Decision, error) {
 		return Decide(s, CommandRename{Name: name})
 	})
 	return err
@@ -184,16 +190,15 @@ func (c *Catalog) Rename(ctx context.Context, a access.Actor, id ID, name string
 // gets a new one. Reopening what has not ended changes nothing. *LimitError:
 // the owner has as many open sessions as allowed.
 func (c *Catalog) Reopen(ctx context.Context, a access.Actor, id ID) (Session, error) {
-	s, _, err := c.update(ctx, a, id, "reopen session", access.WantRole|access.WantBilling, func(s Snapshot, l Limits) (Decision, error) {
+	return c.update(ctx, a, id, "reopen session", access.WantRole|access.WantBilling, func(s Snapshot, l Limits) (Decision, error) {
 		return Decide(s, CommandReopen{MaxSessions: l.Sessions})
 	})
-	return s, err
 }
 
 // update changes a session that the actor may use.
-func (c *Catalog) update(ctx context.Context, a access.Actor, id ID, verb string, want access.Want, decide func(Snapshot, Limits) (Decision, error)) (Session, bool, error) {
-	if err := access.CheckID("session", id); err != nil {
-		return Session{}, false, err
+func (c *Catalog) update(ctx context.Context, a access.Actor, id ID, verb string, want access.Want, decide func(Snapshot, Limits) (Decision, error)) (Session, error) {
+	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
+		return Session{}, firstOf(err)
 	}
 	var limits Limits
 	first := true
@@ -211,7 +216,7 @@ func (c *Catalog) update(ctx context.Context, a access.Actor, id ID, verb string
 		}
 		return decide(s, limits)
 	})
-	return out.Session, out.committed, subject(err, noSession(id))
+	return out.Session, subject(err, noSession(id))
 }
 
 // subject gives a store's bare not-found the text that a hidden denial has.

@@ -9,8 +9,8 @@ import (
 
 // Get returns a session with the newest of its conversations.
 func (c *Catalog) Get(ctx context.Context, a access.Actor, id ID) (Summary, error) {
-	if err := access.CheckID("session", id); err != nil {
-		return Summary{}, err
+	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
+		return Summary{}, firstOf(err)
 	}
 	s, err := c.rows.store.Load(ctx, Address{Session: id})
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *Catalog) Get(ctx context.Context, a access.Actor, id ID) (Summary, erro
 
 // Conversation returns one conversation.
 func (c *Catalog) Conversation(ctx context.Context, a access.Actor, id ConversationID) (Conversation, error) {
-	if err := access.CheckID("conversation", id); err != nil {
-		return Conversation{}, err
+	if err := errors.Join(checkActor(a), access.CheckID("conversation", id)); err != nil {
+		return Conversation{}, firstOf(err)
 	}
 	s, err := c.rows.store.Load(ctx, Address{Conversation: id})
 	if err != nil {
@@ -68,13 +68,16 @@ type Query struct {
 // actor holds for all of it: exactly what [Catalog.Get] would show. A project
 // that the actor is no member of has no sessions, as one that does not exist.
 func (c *Catalog) List(ctx context.Context, a access.Actor, q Query) (Page, error) {
-	if err := errors.Join(access.CheckOptionalID("actor.User", a.User), access.CheckOptionalID("Project", q.Project)); err != nil {
+	if err := errors.Join(checkActor(a), access.CheckOptionalID("Project", q.Project)); err != nil {
 		return Page{}, firstOf(err)
 	}
 	if q.Limit == 0 {
 		q.Limit = MaxListed
 	}
 	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
+	if err := f.known(q.Project); err != nil {
+		return Page{}, err
+	}
 	d := access.SeeSession(a, access.SessionFacts{Owner: a.User, Project: q.Project}, f.Facts)
 	err := c.rows.host.rule(ctx, a, f, d, "list sessions of project", string(q.Project), noProject(q.Project))
 	if errors.Is(err, ErrNotFound) {

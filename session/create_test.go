@@ -151,6 +151,23 @@ func TestLostRaces(t *testing.T) {
 		}
 	})
 
+	inWorld(t, "a reply that can't be committed at once is committed as soon as the store answers again", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		s, _ := r.spawn(ann)
+		r.meddle(func(c string, _, nth int) trouble {
+			if c == "commit" && nth >= 2 && nth <= 20 {
+				return trouble{before: errOutage}
+			}
+			return trouble{}
+		})
+		begun := time.Now()
+		r.mustWork(ann, inSession(s.ID))
+		w.wantOneMachine(s.ID)
+		if took := time.Since(begun); took > 15*time.Second || w.created() != 1 {
+			t.Errorf("Open took %v and %d creates", took, w.created())
+		}
+	})
+
 	inWorld(t, "T-21: where somebody adopted the machine before its creator could, it is used", immediate, func(t *testing.T, w *world) {
 		r, keeper := w.replica(), w.replica()
 		s, _ := r.spawn(ann)

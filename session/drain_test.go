@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/memory"
@@ -144,5 +145,63 @@ func TestDrain(t *testing.T) {
 			t.Errorf("the other process: %v", err)
 		}
 		w.gate.wantEndedOnceBut(t, 1)
+	})
+
+	inWorld(t, "after a Drain that waited no longer nothing begins, however late its turn comes", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		s, _ := r.spawn(ann)
+		gate := make(chan struct{})
+		r.meddle(func(c string, _, _ int) trouble {
+			if c == "admit" { // a gate that takes no notice of contexts
+				return trouble{hold: func(context.Context) { <-gate }}
+			}
+			return trouble{}
+		})
+		opening := r.later(t.Context(), inSession(s.ID))
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := r.Drain(ctx)
+		wantErr(t, "Drain", err, context.Canceled)
+		wantErr(t, "Drain tells that something is still under way", err, context.DeadlineExceeded)
+		close(gate)
+		wantErr(t, "Open", <-opening, session.ErrDraining)
+		w.gate.wantEndedOnce(t)
+		w.wantSlotsFree()
+		if w.created() > 0 {
+			t.Error("a machine was made")
+		}
+	})
+
+	inWorld(t, "a Drain that waits no longer closes work whose beginning its heartbeat has not heard of: Open returns, and nothing is charged", immediate, func(t *testing.T, w *world) {
+		for range 20 { // which of the two the heartbeat hears of first is not for the test to say
+			r := w.replica()
+			s, _ := r.spawn(ann)
+			answer, renewal := latch(t), make(chan struct{})
+			calls := w.asked(memory.OpCreate)
+			w.boxes.Inject(on(memory.OpCreate, calls+1, memory.Fault{Hold: answer}))
+			r.meddle(func(call string, _, nth int) trouble {
+				if call == "renew" && nth == 1 {
+					return trouble{hold: func(context.Context) { <-renewal }}
+				}
+				return trouble{}
+			})
+			opened := make(chan *session.Work, 1)
+			go func() { opened <- r.mustWork(ann, inSession(s.ID)) }()
+			<-answer.Reached()
+			time.Sleep(25 * time.Second) // the heartbeat waits for its first renewal
+			answer.Open()
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			drained := r.draining(ctx)
+			synctest.Wait()
+			close(renewal)
+			wk := <-opened
+			wantErr(t, "Drain", <-drained, context.Canceled)
+			wantErr(t, "the work", context.Cause(wk.Context()), session.ErrDraining)
+			w.wantCharged(closeWork(t, wk), 0)
+			r.end(ann, s.ID)
+		}
 	})
 }

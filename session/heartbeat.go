@@ -29,8 +29,7 @@ func (w *Work) beat() {
 		case <-w.begins:
 			timer.Stop()
 			begun = true
-			w.first = w.clock.now()
-			w.billed, w.posted = w.first, w.first
+			w.starts()
 			continue
 		case <-timer.C:
 		}

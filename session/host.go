@@ -41,6 +41,24 @@ func (h host) ask(ctx context.Context, q access.Question) answer {
 	return answer{Facts: f}
 }
 
+// checkActor checks the ids of who asks. Whether anybody does is for access to decide.
+func checkActor(a access.Actor) error {
+	if err := access.CheckOptionalID("actor.User", a.User); err != nil {
+		return err
+	}
+	return access.CheckOptionalID("actor.Agent", a.Agent)
+}
+
+// known is ErrUnavailable where the host could not answer about a project
+// that the request itself names. Whether the project exists makes no
+// difference to that, so that it may be said.
+func (f answer) known(project access.ProjectID) error {
+	if f.fault == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: project %q: %w", ErrUnavailable, project, f.fault)
+}
+
 // rule turns a decision about something that exists into an error, and tells
 // the audit of a denial. A denial that the actor may learn of, but that rests
 // on a fact nobody could find out, is not the actor's fault.
@@ -51,7 +69,8 @@ func (h host) rule(ctx context.Context, a access.Actor, f answer, d access.Decis
 	if f.fault != nil && !d.Hidden {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnavailable, verb, object, f.fault)
 	}
-	if h.audit != nil && d.Reason != access.ReasonProjectGone { // what does not exist makes no event
+	// What does not exist makes no event, nor does what nobody could find out.
+	if h.audit != nil && f.fault == nil && d.Reason != access.ReasonProjectGone {
 		h.audit(ctx, access.Event{Actor: a, Verb: verb, Object: object, Reason: d.Reason})
 	}
 	return d.Err(verb, object, notFound)

@@ -256,3 +256,26 @@ func (odd) Attach(context.Context, sandbox.Ref) (sandbox.Sandbox, error) {
 	return nil, sandbox.ErrUnsupported
 }
 func (odd) Destroy(context.Context, sandbox.Ref) error { return sandbox.ErrUnsupported }
+
+// Who asks is checked by every method, the agent as well as the user.
+func TestBadActors(t *testing.T) {
+	const id = "0199ffff-0000-7000-8000-00000000000a"
+	for what, bad := range map[string]string{"too long": strings.Repeat("x", 257), "NUL": "a\x00b", "not UTF-8": "a\xff"} {
+		for field, a := range map[string]access.Actor{
+			"actor.User":  {User: access.UserID(bad)},
+			"actor.Agent": {User: "ann", Agent: access.AgentID(bad)},
+		} {
+			for method, ways := range waysIn {
+				for _, way := range ways {
+					w := newWorld(t, immediate)
+					r := w.replica()
+					_, err := way.ask(t.Context(), r, a, id)
+					wantField(t, method+" by "+way.takes+", "+what, err, field)
+					if calls := r.calls(); len(calls) > 0 || len(w.audited()) > 0 {
+						t.Errorf("%s: called %v", method, calls)
+					}
+				}
+			}
+		}
+	}
+}

@@ -165,7 +165,9 @@ func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, err := p.Inspect(ctx, s.Sandbox.Ref())
+	call, cancel := context.WithTimeout(ctx, k.machines.timeout)
+	defer cancel()
+	found, err := p.Inspect(call, s.Sandbox.Ref())
 	if errors.Is(err, sandbox.ErrWrongHost) {
 		return false, nil
 	}

@@ -311,10 +311,7 @@ func (m *machines) attach(ctx context.Context, s Snapshot) (sandbox.Sandbox, err
 // from the answer. A nil error means: something has changed, look again.
 func (m *machines) look(ctx context.Context, s Snapshot) error {
 	out, err := m.observe(ctx, s)
-	switch {
-	case errors.Is(err, sandbox.ErrNotAllowed): // somebody else has changed it meanwhile
-		return nil
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	if out.Then == sandbox.EffectDestroy {

@@ -165,6 +165,23 @@ func TestFailureAtEveryStepOfOpen(t *testing.T) {
 		})
 	}
 
+	inWorld(t, "T-61: work that is told to stop before it begins never begins", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		s, v := r.spawn(ann)
+		r.meddle(func(c string, _, _ int) trouble {
+			if c == "attach" { // the machine is there
+				return trouble{late: func(context.Context) { r.end(ann, s.ID) }}
+			}
+			return trouble{}
+		})
+		_, err := r.work(t.Context(), ann, inConversation(v.ID))
+		wantErr(t, "Open", err, session.ErrEnded)
+		if diff := cmp.Diff([]string{"free", "release"}, r.only("settle", "free", "release")); diff != "" || r.count("close") == 0 {
+			t.Errorf("undone (-want +got)\n%s", diff)
+		}
+		w.gate.wantEndedOnce(t)
+	})
+
 	inWorld(t, "T-61: what can't be undone does not keep the rest from being undone", immediate, func(t *testing.T, w *world) {
 		r := w.replica(w.withMounts(mount.Required))
 		_, v := r.spawn(ann)

@@ -136,6 +136,20 @@ func TestAttempts(t *testing.T) {
 		}
 	})
 
+	inWorld(t, "rule 9: a machine that has failed is given up and killed by whoever comes after the deadline", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		s, _ := r.spawn(ann)
+		w.boxes.Inject(on(memory.OpCreate, 1, memory.Fault{Status: sandbox.StatusFailed}))
+		_, err := r.work(t.Context(), ann, inSession(s.ID))
+		wantType[*sandbox.AttemptsError](t, "Open", err)
+		if row := w.snap(s.ID).Sandbox; row.State != sandbox.Destroying || len(w.boxes.Machines()) > 0 {
+			t.Errorf("row %v, machines %+v", row.State, w.boxes.Machines())
+		}
+		time.Sleep(time.Second)
+		r.mustWork(ann, inSession(s.ID))
+		w.wantOneMachine(s.ID)
+	})
+
 	inWorld(t, "rule 9: a create that surely was not sent leaves nothing, and may be tried again at once", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
 		s, _ := r.spawn(ann)

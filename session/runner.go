@@ -118,6 +118,9 @@ type admitted struct {
 // admit is step 1: may this actor run code there? Nothing has been woken, charged or counted.
 func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admitted, error) {
 	var none admitted
+	if err := checkActor(a); err != nil {
+		return none, err
+	}
 	at, notFound := Address{Session: q.Session}, noSession(q.Session)
 	switch {
 	case (q.Session == "") == (q.Conversation == ""):
@@ -222,8 +225,8 @@ type EndReport struct {
 // has ended kills nothing again. Once the end is committed its machine is
 // going to be destroyed, whatever becomes of this call: there is no error any more then, only what is Pending.
 func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, error) {
-	if err := access.CheckID("session", id); err != nil {
-		return EndReport{}, err
+	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
+		return EndReport{}, firstOf(err)
 	}
 	first := true
 	out, err := r.rows.change(ctx, Address{Session: id}, func(s Snapshot) (Decision, error) {

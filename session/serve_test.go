@@ -233,6 +233,26 @@ func TestSlotsAreFreed(t *testing.T) {
 		w.wantSlotsFree()
 	})
 
+	inWorld(t, "a provider that never answers keeps the slots of others from being freed for no longer than a call may take", immediate, func(t *testing.T, w *world) {
+		stuck, id := w.crashed(), w.crashed()
+		mute := w.snap(stuck).Sandbox.Incarnation
+		w.boxes.SetStatus(w.snap(id).Sandbox.Incarnation, sandbox.StatusStopped)
+		never := latch(t)
+		w.boxes.Inject(func(c memory.Call) memory.Fault {
+			if c.Op == memory.OpInspect && c.Incarnation == mute {
+				return memory.Fault{Hold: never}
+			}
+			return memory.Fault{}
+		})
+		stop := w.replica().serve(t)
+		time.Sleep(2 * time.Minute)
+		stop()
+		l, err := w.db.Leases().Expired(t.Context(), 10)
+		if err != nil || len(l) != 1 || l[0].Name != string(stuck) {
+			t.Errorf("expired leases that count: %+v, %v; want the one of %s", l, err, stuck)
+		}
+	})
+
 	inWorld(t, "a work of this very process that is open is never taken for dead", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
 		s, _ := r.spawn(ann)

@@ -264,13 +264,21 @@ func TestBinding(t *testing.T) {
 		}
 	})
 
-	inWorld(t, "infrastructure that fails again and again is told, not disguised", immediate, func(t *testing.T, w *world) {
+	inWorld(t, "what others write first is decided on anew, five times at most, and the host is asked once", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
-		s, _ := r.spawn(ann)
-		r.fail("commit", 0, session.ErrStale)
-		err := r.Rename(t.Context(), ann, s.ID, "new")
-		if !errors.Is(err, session.ErrStale) || r.count("commit") != 5 {
-			t.Errorf("Rename: %v after %d commits, want ErrStale after 5", err, r.count("commit"))
+		s, _ := r.spawn(bob)
+		for what, try := range map[string]func() error{
+			"Rename": func() error { return r.Rename(t.Context(), ann, s.ID, "new") },
+			"AddConversation": func() error {
+				return second(r.AddConversation(t.Context(), ann, session.AddConversation{Session: s.ID, Agent: "tester"}))
+			},
+			"End": func() error { return second(r.End(t.Context(), ann, s.ID)) },
+		} {
+			r.fail("commit", 0, session.ErrStale)
+			err := try()
+			if !errors.Is(err, session.ErrStale) || r.count("commit") != 5 || r.count("ask") != 1 {
+				t.Errorf("%s: %v after %d commits and %d questions, want ErrStale after 5 and 1", what, err, r.count("commit"), r.count("ask"))
+			}
 		}
 	})
 }

@@ -200,19 +200,27 @@ func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) (err error
 		return err
 	}
 	opened = true
-	w.begins <- struct{}{}
+	select {
+	case w.begins <- struct{}{}:
+	case <-w.beating: // a Drain that waits no longer has closed it already
+	}
 	if err := r.rows.store.Touch(ctx, Address{Session: w.session, Conversation: w.conversation}); err != nil {
 		r.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
 	}
 	return nil
 }
 
-// because adds why the work had to stop to an error that came of it.
+// because says why the work had to stop, where that is what an error came of.
 func (w *Work) because(err error) error {
-	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
+	cause := context.Cause(w.ctx)
+	_, ours := errors.AsType[*access.Sentinel](cause)
+	switch {
+	case ours: // what came of it is for the log: the caller's answer is the cause
+		return fmt.Errorf("%w: session %s: %v", cause, w.session, err)
+	case cause == nil || errors.Is(err, cause):
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // held notes a lease that was asked for at that local time.
@@ -224,6 +232,12 @@ func (w *Work) held(asked time.Time) {
 	if w.clock.local.IsZero() || c.now().After(w.clock.now()) {
 		w.clock = c
 	}
+}
+
+// starts notes that work begins now: time is accounted for from here on.
+func (w *Work) starts() {
+	w.first = w.clock.now()
+	w.billed, w.posted = w.first, w.first
 }
 
 // ID is the work's own id, as it shows in leases and holds.
@@ -273,6 +287,9 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		r, cause := w.runner, context.Cause(w.ctx)
 		w.unhook()
 		w.halt(ErrClosed)
+		if w.first.IsZero() { // closed before the heartbeat heard that work begins
+			w.starts()
+		}
 		err := w.carried.Release(ctx)
 		closed := w.sb.Close()
 		if err != nil { // with the handle closed nothing is bound any more: what is left is the host's side

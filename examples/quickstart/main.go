@@ -29,6 +29,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/dir"
@@ -44,6 +45,10 @@ func main() {
 	repo := flag.String("repo", ".", "source tree to copy into the sandbox")
 	asJSON := flag.Bool("json", false, "print the result as JSON on standard output, and the story on standard error")
 	flag.Parse()
+	if flag.NArg() > 0 || *data == "" || *repo == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -53,6 +58,9 @@ func main() {
 	}
 	s := &story{out: out}
 	if err := s.run(ctx, *data, *repo); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // what else went wrong came of it
+		}
 		s.promise("the run went through", false, err.Error())
 	}
 	s.Kept = len(s.Promises) > 0
@@ -119,13 +127,24 @@ func directory(_ context.Context, q access.Question) (access.Facts, error) {
 }
 
 func (s *story) run(ctx context.Context, data, repo string) error {
-	data, err := filepath.Abs(data)
+	repo, err := directoryAt(repo)
 	if err != nil {
 		return err
 	}
-	s.Data = data
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
+	}
+	if data, err = directoryAt(data); err != nil {
+		return err
+	}
+	s.Data = data
+	lock, err := os.Open(data)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { // or tidy would end the other's session
+		return fmt.Errorf("another run uses %s: %w", data, err)
 	}
 	closeAll, err := s.open(ctx, data)
 	if closeAll != nil {
@@ -176,8 +195,11 @@ func (s *story) run(ctx context.Context, data, repo string) error {
 		exit, err := s.command(ctx, w, "builder", sandbox.Cmd{
 			Argv: []string{"sh", "-c", "echo building for ever; while :; do sleep 1; done"}, Timeout: time.Second,
 		})
+		if err != nil {
+			return err
+		}
 		s.promise("a command that never ends is stopped by its deadline", exit.Reason == sandbox.TimedOut, exit.Duration.Round(time.Millisecond).String())
-		return err
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -220,7 +242,7 @@ func (s *story) again(ctx context.Context, you access.Actor, mark, data string) 
 }
 
 // open wires the embedded defaults together.
-func (s *story) open(ctx context.Context, data string) (func(), error) {
+func (s *story) open(ctx context.Context, data string) (closeAll func(), err error) {
 	boxes, err := local.New(local.Config{Root: filepath.Join(data, "sandboxes")})
 	var unconfined *local.ConfinementError
 	if errors.As(err, &unconfined) {
@@ -238,31 +260,22 @@ func (s *story) open(ctx context.Context, data string) (func(), error) {
 	if err != nil {
 		return nil, errors.Join(err, boxes.Close())
 	}
-	return func() { db.Close(); boxes.Close() }, s.wire(ctx, data, db, boxes)
-}
-
-func (s *story) wire(ctx context.Context, data string, db *sqlite.DB, boxes *local.Provider) error {
-	if err := db.Migrate(ctx); err != nil {
-		return err
-	}
-	folders, err := dir.New(filepath.Join(data, "folders"))
-	if err != nil {
-		return err
+	closeAll = func() { db.Close(); boxes.Close() }
+	folders, foldersErr := dir.New(filepath.Join(data, "folders"))
+	secret, secretErr := keySecret(filepath.Join(data, "secret"))
+	if err := errors.Join(db.Migrate(ctx), foldersErr, secretErr); err != nil {
+		return closeAll, err
 	}
 	mounts, err := mount.New(mount.Config{Store: db.Mounts(), Mounter: folders, Policy: mount.Required})
 	if err != nil {
-		return err
-	}
-	secret, err := keySecret(filepath.Join(data, "secret"))
-	if err != nil {
-		return err
+		return closeAll, err
 	}
 	s.machines = map[sandbox.Incarnation]bool{}
 	s.rooms, err = session.New(session.Config{
 		Store: db.Sessions(), Leases: db.Leases(), Directory: access.DirectoryFunc(directory),
 		Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Mounts: mounts,
 	})
-	return err
+	return closeAll, err
 }
 
 // tidy ends what an earlier run that was killed has left.
@@ -324,12 +337,12 @@ func (s *story) review(ctx context.Context, w *session.Work, repo, mark string) 
 	commands := [][]string{
 		{"sh", "-c", "find . -path ./.git -prune -o -type f -print | wc -l"},
 		{"grep", "-rIlE", "--exclude-dir=.git", "--include=*.go", "func main\\(", "."},
-		{"wc", "-c", first},
+		{"wc", "-c", "--", first},
 	}
 	if info, err := os.Stat(filepath.Join(repo, ".git")); err == nil && info.IsDir() {
 		commands = append(commands, []string{"git", "-c", "safe.directory=*", "--no-pager", "log", "--oneline", "-n", "5"})
 	}
-	if gofmt, ok := program("gofmt"); ok {
+	if gofmt, err := exec.LookPath("gofmt"); err == nil && strings.HasPrefix(gofmt, "/usr/") { // so that the sandbox has it too
 		commands = append(commands, []string{gofmt, "-l", "."})
 	}
 	for _, argv := range commands {
@@ -356,18 +369,11 @@ func (s *story) command(ctx context.Context, w *session.Work, who string, c sand
 	return exit, err
 }
 
-// maxFiles is how large a tree is copied: this is a demonstration.
-const maxFiles = 50_000
-
 // copyTree copies the files and links below repo into the working directory,
 // without the data directory if that lies below. It returns a file to sign:
 // the first of README.md and whatever else there is.
 func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (first string, err error) {
 	links, _ := sandbox.As[sandbox.Symlinker](sb)
-	repo, err = filepath.Abs(repo)
-	if err != nil {
-		return "", err
-	}
 	err = filepath.WalkDir(repo, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -379,8 +385,14 @@ func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (
 		switch {
 		case path == s.Data:
 			return filepath.SkipDir
-		case s.Files >= maxFiles:
-			return fmt.Errorf("%s has more than %d files", repo, maxFiles)
+		case !utf8.ValidString(d.Name()):
+			s.say("Left out %q: paths in a sandbox are UTF-8.", rel)
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case s.Files == 50_000:
+			return fmt.Errorf("%s has more than %d files: too many for a demonstration", repo, s.Files)
 		case d.Type()&fs.ModeSymlink != 0 && links != nil:
 			text, err := os.Readlink(path)
 			if err != nil {
@@ -396,7 +408,15 @@ func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (
 			first = rel
 		}
 		s.Files++
-		return copyFile(ctx, sb.FS(), path, rel)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return sandbox.WriteFile(ctx, sb.FS(), rel, data, &sandbox.CreateOptions{Mode: info.Mode().Perm()})
 	})
 	if err == nil && first == "" {
 		err = fmt.Errorf("%s has no files", repo)
@@ -404,39 +424,30 @@ func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (
 	return first, err
 }
 
-func copyFile(ctx context.Context, fsys sandbox.FS, from, to string) error {
-	f, err := os.Open(from)
+// directoryAt is the absolute path, without links, of a directory.
+func directoryAt(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return "", errors.Join(err, fmt.Errorf("%s is not a directory", path))
 	}
-	w, err := fsys.Create(ctx, to, &sandbox.CreateOptions{Mode: info.Mode().Perm()})
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, f); err != nil {
-		return errors.Join(err, w.Abort())
-	}
-	return w.Close()
+	return filepath.Abs(path)
 }
 
-// keySecret reads the secret that keys are derived from, or makes one.
+// keySecret reads the secret that keys are derived from, or makes one: whole, or not at all.
 func keySecret(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.ReadFile(path)
+	secret, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
 	}
-	if err != nil {
+	secret = make([]byte, sandbox.MinSecret)
+	rand.Read(secret)
+	if err := os.WriteFile(path+".new", secret, 0o600); err != nil {
 		return nil, err
 	}
-	secret := make([]byte, sandbox.MinSecret)
-	rand.Read(secret)
-	_, err = f.Write(secret)
-	return secret, errors.Join(err, f.Close())
+	return secret, os.Rename(path+".new", path)
 }
 
 // indented shows the first lines of what is written to it, indented.
@@ -465,14 +476,13 @@ func (i *indented) Write(p []byte) (int, error) {
 
 func (s *story) table() {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	confined := "yes, by bubblewrap"
-	if !s.Confined {
-		confined = "NO: bubblewrap is missing, commands had all of your rights"
+	confined := "nothing was run"
+	if s.Confined {
+		confined = "yes, by bubblewrap"
+	} else if s.Works > 0 {
+		confined = "NO: bubblewrap can't be used here, commands had all of your rights"
 	}
-	charge := "nothing charged (billing.Free)"
-	if s.Charged {
-		charge = "charged"
-	}
+	charge := map[bool]string{true: "charged", false: "nothing charged (billing.Free)"}[s.Charged]
 	fmt.Fprintf(w, "\nconfined\t%s\n", confined)
 	fmt.Fprintf(w, "files copied into the sandbox\t%d\n", s.Files)
 	fmt.Fprintf(w, "machines made, proven gone\t%d, %d\n", s.Made, s.Destroyed)
@@ -486,10 +496,4 @@ func (s *story) table() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", p.What, kept, p.Detail)
 	}
 	w.Flush()
-}
-
-// program finds a program that is in the sandbox as well as on this machine.
-func program(name string) (path string, ok bool) {
-	path, err := exec.LookPath(name)
-	return path, err == nil && strings.HasPrefix(path, "/usr/")
 }

@@ -1,0 +1,39 @@
+// Package session is the room that the others serve: sessions, the
+// conversations in them, and the one sandbox that all conversations of a session share.
+//
+// A [Service], made by [New], is three parts under one name. [Catalog] reads
+// and writes rows, at once and for free. [Runner] lets work into a session's
+// sandbox, and ends sessions. [Keeper] finishes what a crash left unfinished.
+//
+//	service, err := session.New(session.Config{Store: db.Sessions(), Leases: db.Leases(), Directory: people, …})
+//	if err != nil { … }
+//	s, talk, err := service.Spawn(ctx, actor, session.Spawn{Project: "shop", Agent: "coder"})
+//	if err != nil { … }
+//	report, err := service.Run(ctx, actor, session.WorkRequest{Conversation: talk.ID, Ensure: true},
+//		func(ctx context.Context, w *session.Work) error {
+//			_, err := sandbox.Run(ctx, w.Sandbox(), sandbox.Cmd{Argv: []string{"make"}}, os.Stdout, os.Stderr)
+//			return err
+//		})
+//	end, err := service.End(ctx, actor, s.ID)
+//
+// A session is not a conversation: each has an id of its own, and many
+// conversations work in one session. A conversation is bound to its session
+// when it is opened, for good, or to none.
+//
+// A live sandbox is had from [Runner.Open] alone. It asks for the right to run
+// code, has the payer's account admit the work, takes a slot, gets the machine
+// and binds the agent's folder, in this order; what fails undoes what came
+// before it. [Work] is what is had: it renews its lease and accounts for its
+// time until it is closed, and its context ends, with a cause, when it must stop.
+//
+// Underneath, [Decide] is a pure function from a [Snapshot] and a [Command] to
+// a [Change] and the effect that follows it. A [Store] writes the change, or
+// nothing where somebody else was first; no provider is called before that. Who
+// writes a store needs to know [Store], [Leases] and [Change], and
+// package sessiontest proves the result.
+//
+// Refusals are the named errors, wrapped with their subject, and each has a
+// method Problem with what a client may see; what a database says of itself is
+// passed on as it is. What is absent and what is not the actor's to know of are
+// the same [ErrNotFound].
+package session
