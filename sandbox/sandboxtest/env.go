@@ -66,8 +66,12 @@ func (e *env) deadline() context.Context {
 // eventually waits until cond holds.
 func (e *env) eventually(what string, cond func() bool) {
 	e.Helper()
-	for deadline := time.Now().Add(e.opts.patience()); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(e.opts.patience()); !cond(); {
+		select {
+		case <-tick.C:
+		case <-end:
 			e.fatalf("still not: %s", what)
 		}
 	}
@@ -76,9 +80,16 @@ func (e *env) eventually(what string, cond func() bool) {
 // never watches for a while that cond does not hold.
 func (e *env) never(what string, cond func() bool) {
 	e.Helper()
-	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(300 * time.Millisecond); ; {
 		if cond() {
 			e.fatalf("%s", what)
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return
 		}
 	}
 }

@@ -105,25 +105,24 @@ var outputChecks = []check{
 			e.fatalf("%+v", exit)
 		}
 	}},
-	{"SlowReader", "a reader that is too slow gets gaps, and never a wrong byte", func(e *env) {
+	{"SlowReader", "a reader that is too slow gets a gap, and never a wrong byte", func(e *env) {
 		c := e.opts.Commands
 		if c.Flood == nil {
 			return
 		}
-		const n = 2 << 20
-		p := e.box().start(sandbox.Cmd{Argv: c.Flood(n), OutputLimit: 32 << 10})
-		var at int64
+		const n, limit = 2 << 20, 32 << 10
+		p := e.box().start(sandbox.Cmd{Argv: c.Flood(n), OutputLimit: limit})
+		var at, lost int64
 		for chunk, err := range p.Output(e.deadline(), 0) {
 			e.ok(err, "output")
 			if chunk.Off != at+chunk.Lost || string(chunk.Data) != letters(chunk.Off, int64(len(chunk.Data))) {
 				e.fatalf("at %d: %d lost, then %s at %d", at, chunk.Lost, brief(string(chunk.Data)), chunk.Off)
 			}
-			if at = chunk.Off + int64(len(chunk.Data)); at < n/2 {
-				time.Sleep(time.Millisecond)
-			}
+			at, lost = chunk.Off+int64(len(chunk.Data)), lost+chunk.Lost
+			e.wait(p) // as slow as can be
 		}
-		if at != n {
-			e.fatalf("ended at %d of %d", at, n)
+		if at != n || lost < n-2*limit {
+			e.fatalf("ended at %d of %d, with %d lost", at, n, lost)
 		}
 	}},
 	{"Yours", "chunks are the caller's to keep and to change", func(e *env) {

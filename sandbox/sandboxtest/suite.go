@@ -13,7 +13,8 @@
 //			return p
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-//			Commands: sandboxtest.ShellCommands("sh"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
+//			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
+//			Binds: true, Links: true, Detached: true,
 //		})
 //	}
 //

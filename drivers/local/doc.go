@@ -1,0 +1,29 @@
+// Package local provides sandboxes on this machine: real processes and real
+// files under one root directory.
+//
+// A machine is a directory. Confined, which is the default, its processes run
+// under bubblewrap: they see the system's programs read-only, the machine's
+// own files and nothing else of the host, and all processes of a machine see
+// each other. The working directory is /workspace, what a handle binds
+// appears below /workspace-agent for the processes of that handle, /tmp is
+// the machine's own and lasts as long as it does. The network is the host's.
+//
+// Unconfined ([Config].Unconfined), processes are ordinary processes of the
+// host and paths are the host's: to run a command is to have access to the
+// host, and Caps say so. It is for trusted code, for tests, and for systems without bubblewrap.
+//
+//	provider, err := local.New(local.Config{Root: "/var/lib/myapp/sandboxes"})
+//
+// What lasts: the files, over restarts of the process and of the host.
+// Confined processes end when the process that attached the machine first ends, however
+// it ends; unconfined ones that are Detached, or whose host process was
+// killed, run on until their machine is destroyed.
+//
+// Several processes may share a root directory, if they run on one host as
+// one user and see each other's process ids.
+//
+// The user the host runs as: an ordinary one is best. A confined process has
+// the same user id outside its user namespace. Where that is root's, it has
+// none of root's capabilities and sees no file that matters, but a daemon on an abstract socket
+// of the host may take it for root.
+package local

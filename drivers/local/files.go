@@ -1,0 +1,270 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// do runs an operation on the path name and makes its error what the contract says.
+func (f *files) do(ctx context.Context, op, name string, t tail, fn func(spot) error) error {
+	err := f.h.check(ctx)
+	if err == nil {
+		if err = f.in(name, t, fn); err == nil {
+			return nil
+		}
+		if gone := f.h.check(ctx); gone != nil {
+			err = gone // rather than what it left behind
+		}
+	}
+	return pathError(op, name, err)
+}
+
+// pathError is err as a PathError about name, that matches the sentinels of
+// package sandbox. It never shows a path of the host.
+func pathError(op, name string, err error) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	for {
+		if errors.As(err, &p) {
+			err = p.Err
+		} else if errors.As(err, &l) {
+			err = l.Err
+		} else {
+			break
+		}
+	}
+	for _, m := range [...]struct {
+		cause error
+		as    error
+	}{
+		{syscall.EISDIR, sandbox.ErrIsDir},
+		{syscall.ENOTDIR, sandbox.ErrNotDir},
+		{syscall.ENOTEMPTY, sandbox.ErrNotEmpty},
+		{syscall.EXDEV, sandbox.ErrCrossDevice},
+	} {
+		if errors.Is(err, m.cause) {
+			err = fmt.Errorf("%w: %w", m.as, m.cause)
+		}
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+func (f *files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	var r *os.File
+	err := f.do(ctx, "open", name, followTail, func(s spot) (err error) {
+		// Without O_NONBLOCK, to open a named pipe would wait for a writer.
+		r, err = s.root.OpenFile(s.rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	info, err := r.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = sandbox.ErrIsDir
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%w: not a file", sandbox.ErrInvalid)
+	default:
+		return &reader{r, name}, nil
+	}
+	r.Close()
+	return nil, pathError("open", name, err)
+}
+
+type reader struct {
+	f    *os.File
+	name string
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.f.Read(b)
+	if err != nil && err != io.EOF {
+		err = pathError("read", r.name, err)
+	}
+	return n, err
+}
+
+func (r *reader) Close() error {
+	if err := r.f.Close(); err != nil {
+		return pathError("close", r.name, err)
+	}
+	return nil
+}
+
+func (f *files) Stat(ctx context.Context, name string) (sandbox.FileInfo, error) {
+	var info sandbox.FileInfo
+	err := f.do(ctx, "stat", name, followTail, func(s spot) error {
+		i, err := s.root.Stat(s.rel)
+		if err == nil {
+			abs, _ := sandbox.ResolvePath(f.h.Workdir(), name)
+			info = describe(path.Base(abs), i.Mode(), i.Size(), i.ModTime())
+		}
+		return err
+	})
+	return info, err
+}
+
+func describe(name string, mode fs.FileMode, size int64, modTime time.Time) sandbox.FileInfo {
+	info := sandbox.FileInfo{Name: name, Kind: sandbox.KindOther, Mode: mode.Perm(), ModTime: modTime}
+	switch mode.Type() {
+	case 0:
+		info.Kind, info.Size = sandbox.KindFile, size
+	case fs.ModeDir:
+		info.Kind = sandbox.KindDir
+	case fs.ModeSymlink:
+		info.Kind = sandbox.KindSymlink
+	}
+	return info
+}
+
+// describeAt describes the entry name of an open directory.
+func describeAt(dir *os.File, name string) (info sandbox.FileInfo, err error) {
+	raw, err := dir.SyscallConn()
+	if err != nil {
+		return info, err
+	}
+	var st unix.Stat_t
+	if e := raw.Control(func(fd uintptr) { err = unix.Fstatat(int(fd), name, &st, unix.AT_SYMLINK_NOFOLLOW) }); e != nil {
+		return info, e
+	}
+	if err != nil {
+		return info, err
+	}
+	mode := fs.FileMode(st.Mode & 0o777)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	default:
+		mode |= fs.ModeIrregular
+	}
+	return describe(name, mode, st.Size, time.Unix(st.Mtim.Unix())), nil
+}
+
+func (f *files) ReadDir(ctx context.Context, name string) iter.Seq2[sandbox.FileInfo, error] {
+	return func(yield func(sandbox.FileInfo, error) bool) {
+		var dir *os.File
+		err := f.do(ctx, "readdir", name, followTail, func(s spot) (err error) {
+			dir, err = s.root.OpenFile(s.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+			return err
+		})
+		if err != nil {
+			yield(sandbox.FileInfo{}, err)
+			return
+		}
+		defer dir.Close()
+		for {
+			names, err := dir.Readdirnames(256)
+			for _, n := range names {
+				info, err := describeAt(dir, n)
+				switch {
+				case errors.Is(err, fs.ErrNotExist): // removed since
+					continue
+				case err == nil:
+					err = f.h.check(ctx)
+				}
+				if err != nil {
+					yield(sandbox.FileInfo{}, pathError("readdir", name, err))
+					return
+				}
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(sandbox.FileInfo{}, pathError("readdir", name, err))
+				return
+			}
+		}
+	}
+}
+
+func (f *files) Mkdir(ctx context.Context, name string) error {
+	return f.do(ctx, "mkdir", name, followTail, func(s spot) error {
+		err := s.root.MkdirAll(s.rel, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			return sandbox.ErrNotDir
+		}
+		return err
+	})
+}
+
+func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOptions) error {
+	if opts == nil {
+		opts = &sandbox.RemoveOptions{}
+	}
+	return f.do(ctx, "remove", name, keepTail, func(s spot) error {
+		if s.rel == "." {
+			return fmt.Errorf("%w: it is the root of a folder", sandbox.ErrInvalid)
+		}
+		_, err := s.root.Lstat(s.rel)
+		if err == nil {
+			if opts.Recursive {
+				err = s.root.RemoveAll(s.rel)
+			} else {
+				err = s.root.Remove(s.rel)
+			}
+		}
+		switch {
+		case opts.MissingOK && errors.Is(err, fs.ErrNotExist):
+			return nil
+		case errors.Is(err, syscall.EEXIST): // some file systems say so of a full directory
+			return sandbox.ErrNotEmpty
+		}
+		return err
+	})
+}
+
+func (f *files) Rename(ctx context.Context, from, to string) error {
+	return f.do(ctx, "rename", from, keepTail, func(src spot) error {
+		return f.in(to, keepTail, func(dst spot) error {
+			switch {
+			case src.rel == "." || dst.rel == ".":
+				return fmt.Errorf("%w: it is the root of a folder", sandbox.ErrInvalid)
+			case src.place != dst.place:
+				return sandbox.ErrCrossDevice
+			}
+			if is, err := dst.root.Lstat(dst.rel); err == nil && is.IsDir() {
+				if was, err := src.root.Lstat(src.rel); err == nil && !was.IsDir() {
+					return sandbox.ErrIsDir
+				}
+			}
+			return src.root.Rename(src.rel, dst.rel)
+		})
+	})
+}
+
+// close gives everything up; what is being written is dropped.
+func (f *files) close() {
+	f.mu.Lock()
+	places, writers := f.places, f.writers
+	f.places, f.writers = nil, nil
+	f.mu.Unlock()
+	for w := range writers {
+		w.Abort()
+	}
+	for _, p := range places {
+		p.root.Close()
+	}
+}

@@ -1,0 +1,228 @@
+//go:build linux
+
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// startLimit is how long bubblewrap may take to set up a sandbox.
+const startLimit = 30 * time.Second
+
+// initProc is the init of a machine: a process that holds its namespaces.
+// Its end, by whatever cause, ends every process in them. It holds one
+// end of a pipe whose other end the process of the host has that started it,
+// so that the death of that ends it.
+type initProc struct {
+	pid    int    // as the host sees it
+	start  uint64 // and when it started
+	fs     procfs // the machine's own /proc
+	user   *os.File
+	parent *os.File // the user namespace around user, in which mounts are made
+	pids   *os.File
+	unuse  func() // tells other processes of the host that this one doesn't use the init any more
+
+	// What only the process has that started it.
+	hold   *os.File
+	exited chan struct{} // closed when it is gone, and all with it
+}
+
+// initRecord says, in the machine's directory, which process is its init.
+type initRecord struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
+// alive reports whether processes can join the init.
+func (i *initProc) alive(host procfs) bool {
+	s, err := host.stat(i.pid)
+	return err == nil && s.start == i.start && !s.dying()
+}
+
+// gone reports whether the init has ended, and everything with it.
+func (i *initProc) gone(host procfs) bool {
+	s, err := host.stat(i.pid)
+	return err != nil || s.start != i.start || s.dead()
+}
+
+// kill ends the init and with it everything of the machine, and waits for that.
+func (i *initProc) kill(host procfs) error {
+	host.signal(stat{pid: i.pid, start: i.start}, syscall.SIGKILL)
+	for deadline := time.Now().Add(5 * time.Second); !i.gone(host); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("local: init %d survives being killed", i.pid)
+		}
+	}
+	return nil
+}
+
+// close gives up what this process holds of the init.
+func (i *initProc) close() {
+	for _, f := range []*os.File{i.user, i.parent, i.pids, i.hold} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	i.fs.close()
+	if i.unuse != nil {
+		i.unuse()
+	}
+}
+
+// open takes hold of the namespaces of a running init.
+func (i *initProc) open(dir string) (err error) {
+	proc := "/proc/" + strconv.Itoa(i.pid)
+	if i.fs, err = openProcfs(proc + "/root/proc"); err != nil {
+		return err
+	}
+	if i.user, err = os.Open(proc + "/ns/user"); err != nil {
+		return err
+	}
+	if i.pids, err = os.Open(proc + "/ns/pid"); err != nil {
+		return err
+	}
+	parent, err := unix.IoctlRetInt(int(i.user.Fd()), unix.NS_GET_PARENT)
+	if err != nil {
+		return os.NewSyscallError("ioctl", err)
+	}
+	i.parent = os.NewFile(uintptr(parent), "user namespace")
+	i.unuse, err = lock(dir, useFile, syscall.LOCK_SH)
+	return err
+}
+
+// readInit finds the init that the machine in dir has, or nil.
+func readInit(host procfs, dir string, incarnation sandbox.Incarnation) (*initProc, error) {
+	b, err := os.ReadFile(filepath.Join(dir, initFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r initRecord
+	if json.Unmarshal(b, &r) != nil {
+		return nil, nil
+	}
+	i := &initProc{pid: r.PID, start: r.Start}
+	if !i.alive(host) || !host.carries(i.pid, machineVar+"="+string(incarnation)) {
+		return nil, nil
+	}
+	return i, nil
+}
+
+// holder is what the init runs. It tells that everything is set up, waits
+// for the other end of its input to be closed, and then ends whatever is left.
+var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1"}
+
+// startInit starts the init of the machine in dir and records it.
+func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*initProc, error) {
+	i := &initProc{exited: make(chan struct{})}
+	monitor, err := i.launch(p, incarnation)
+	if err != nil {
+		return nil, err
+	}
+	go i.watch(p.host, monitor)
+	if err = i.open(dir); err == nil {
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start})
+	}
+	if err != nil {
+		i.close()
+		<-i.exited
+		return nil, err
+	}
+	return i, nil
+}
+
+// launch starts bubblewrap, and returns its monitor once everything is set up.
+func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.Process, err error) {
+	args, err := argFile(p.view.initArgs())
+	if err != nil {
+		return nil, err
+	}
+	said, err := memFile("stderr")
+	if err != nil {
+		args.Close()
+		return nil, err
+	}
+	files := []*os.File{args, said}
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			if r, w, err = os.Pipe(); err == nil {
+				files = append(files, r, w)
+			}
+		}
+		return r, w
+	}
+	stdin, hold := pipe()
+	echo, stdout := pipe()
+	info, infoEnd := pipe()
+	if err != nil {
+		return nil, err
+	}
+	monitor, err := spawn(p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, infoEnd})
+	if err != nil {
+		return nil, err
+	}
+	stdout.Close()
+	infoEnd.Close()
+	if err = i.ready(p.host, echo, info); err != nil {
+		half := &tree{fs: p.host, host: true, pid: monitor.Pid, birth: time.Now(), reaped: func() bool { return false }}
+		half.kill(time.Now().Add(stopMargin))
+		monitor.Wait()
+		text := make([]byte, 1024)
+		n, _ := said.ReadAt(text, 0)
+		return nil, fmt.Errorf("local: init: %w: %s", err, strings.TrimSpace(string(text[:n])))
+	}
+	i.hold = hold
+	files = slices.DeleteFunc(files, func(f *os.File) bool { return f == hold })
+	return monitor, nil
+}
+
+// ready waits until the holder runs, and learns the init's id.
+func (i *initProc) ready(host procfs, echo, info *os.File) error {
+	deadline := time.Now().Add(startLimit)
+	echo.SetReadDeadline(deadline)
+	info.SetReadDeadline(deadline)
+	if _, err := io.ReadFull(echo, make([]byte, 1)); err != nil {
+		return err
+	}
+	var started struct {
+		PID int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(info).Decode(&started); err != nil {
+		return err
+	}
+	s, err := host.stat(started.PID)
+	i.pid, i.start = s.pid, s.start
+	return err
+}
+
+// watch waits for the end of the init. Bubblewrap's monitor ends with the
+// holder, which anything in the machine can kill; the rest must go with it.
+func (i *initProc) watch(host procfs, monitor *os.Process) {
+	monitor.Wait()
+	for ; !i.gone(host); time.Sleep(time.Millisecond) {
+		host.signal(stat{pid: i.pid, start: i.start}, syscall.SIGKILL)
+	}
+	close(i.exited)
+}

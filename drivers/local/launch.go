@@ -1,0 +1,147 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// launch starts the first process of p in dir. The returned function waits
+// for its end, which is to be done once.
+func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir string) (func() (outcome, error), error) {
+	first, last := h.base(p, dir)
+	env := environ(first, h.m.rec.Spec.Env, c.Env, last)
+	stdio, err := h.connect(p, c)
+	if err != nil {
+		return nil, err
+	}
+	var wait func() (outcome, error)
+	if h.p.confined {
+		wait, err = h.launchConfined(ctx, p, c.Argv, env, dir, stdio)
+	} else {
+		wait, err = h.launchPlain(p, c.Argv, env, dir, stdio)
+	}
+	for _, f := range stdio {
+		f.Close()
+	}
+	if err != nil {
+		p.disconnect()
+		return nil, err
+	}
+	if c.Stdin != nil { // only now: what is read can't be given back
+		go p.feed(c.Stdin)
+	}
+	return wait, nil
+}
+
+// connect makes the input and the outputs of p, and returns the ends for the process.
+func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range stdio {
+				f.Close()
+			}
+			p.disconnect()
+		}
+	}()
+	var input *os.File
+	if c.Stdin == nil {
+		input, err = os.Open(os.DevNull)
+	} else {
+		input, p.input, err = halfPipe(writeEnd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stdio = append(stdio, input)
+	for _, stream := range []sandbox.Stream{sandbox.Stdout, sandbox.Stderr} {
+		pipe, w, err := openPipe(stream)
+		if err != nil {
+			return stdio, err
+		}
+		stdio = append(stdio, w)
+		p.pipes = append(p.pipes, pipe)
+		go pipe.copy(&p.out)
+	}
+	return stdio, nil
+}
+
+// launchPlain starts an ordinary process of the host, in a session of its own.
+func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
+	program, err := lookPath(argv[0], dir, variable(env, "PATH"))
+	var proc *os.Process
+	if err == nil {
+		p.began = time.Now()
+		proc, err = os.StartProcess(program, argv, &os.ProcAttr{
+			Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+	}
+	if err != nil {
+		if info, e := os.Stat(dir); e != nil {
+			err = e
+		} else if !info.IsDir() {
+			err = &fs.PathError{Op: "chdir", Path: dir, Err: syscall.ENOTDIR}
+		}
+		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
+	}
+	p.kin = &tree{fs: h.p.host, host: true, mark: processVar + "=" + p.id, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
+	return func() (outcome, error) {
+		state, err := proc.Wait()
+		if err != nil { // somebody in this process waits for children that are not his
+			return outcome{}, err
+		}
+		status, _ := state.Sys().(syscall.WaitStatus)
+		if status.Signaled() {
+			return outcome{code: 128 + int(status.Signal()), signal: status.Signal()}, nil
+		}
+		return outcome{code: state.ExitCode()}, nil
+	}, nil
+}
+
+// lookPath finds a program as a shell would that has the search path list: a
+// name with a slash starts at dir.
+func lookPath(program, dir, list string) (string, error) {
+	if strings.Contains(program, "/") {
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(dir, program)
+		}
+		return program, executable(program)
+	}
+	result := error(&fs.PathError{Op: "exec", Path: program, Err: syscall.ENOENT})
+	for _, d := range filepath.SplitList(list) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d)
+		}
+		path := filepath.Join(d, program)
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			result = err
+		}
+	}
+	return "", result
+}
+
+func executable(path string) error {
+	var st syscall.Stat_t
+	err := syscall.Stat(path, &st)
+	if err == nil && (st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Mode&0o111 == 0) {
+		err = syscall.EACCES
+	}
+	if err != nil {
+		return &fs.PathError{Op: "exec", Path: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// Create makes the directory of a machine; nothing runs in it before it is
+// attached. Every error of this provider's Create is ErrNotSent: the last
+// step either happens or does not.
+func (p *Provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
+	m, err := p.create(ctx, r)
+	if err != nil {
+		return sandbox.Machine{}, fmt.Errorf("%w: machine %q: %w", sandbox.ErrNotSent, r.Name, err)
+	}
+	return m, nil
+}
+
+func (p *Provider) create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
+	machine := func(rec record, adopted bool) sandbox.Machine {
+		return sandbox.Machine{Ref: sandbox.Ref{Provider: name, Name: r.Name, Incarnation: rec.Incarnation, Host: p.hostID}, Adopted: adopted}
+	}
+	if err := p.usable(ctx); err != nil {
+		return sandbox.Machine{}, err
+	}
+	if err := checkName(r.Name); err != nil {
+		return sandbox.Machine{}, err
+	}
+	if r.Spec.Image != "" {
+		return sandbox.Machine{}, fmt.Errorf("%w: Spec.Image: there are no images here", sandbox.ErrUnsupported)
+	}
+	if err := checkEnv(r.Spec.Env); err != nil {
+		return sandbox.Machine{}, err
+	}
+	final := p.dir(r.Name)
+	if rec, err := readRecord(final); err == nil {
+		return machine(rec, true), nil
+	}
+	dir, rec, err := p.build(r)
+	if err != nil {
+		return sandbox.Machine{}, err
+	}
+	if err := os.Rename(dir, final); err != nil {
+		os.RemoveAll(dir)
+		if rec, e := readRecord(final); e == nil { // somebody was faster
+			return machine(rec, true), nil
+		}
+		return sandbox.Machine{}, err
+	}
+	syncDir(filepath.Dir(final))
+	return machine(rec, false), nil
+}
+
+// Inspect reads what is on disk, and where a machine is confined looks whether its init runs.
+func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Found, error) {
+	if err := p.check(ctx, ref); err != nil {
+		return nil, err
+	}
+	rec, err := p.find(ref.Name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && ref.Incarnation != "" && ref.Incarnation != rec.Incarnation {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	status := sandbox.StatusRunning
+	if p.confined {
+		i, err := readInit(p.host, p.dir(ref.Name), rec.Incarnation)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if i == nil {
+			status = sandbox.StatusStopped
+		}
+	}
+	return []sandbox.Found{{Incarnation: rec.Incarnation, Status: status}}, nil
+}
+
+// find reads the record of the machine name; fs.ErrNotExist says that there
+// is none, which is known only while the root directory is what it was.
+func (p *Provider) find(name string) (record, error) {
+	rec, err := readRecord(p.dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		if id, e := os.ReadFile(filepath.Join(p.root, "host")); e != nil || string(id) != p.hostID {
+			return rec, fmt.Errorf("local: the root directory %s is not what it was", p.root)
+		}
+	}
+	return rec, err
+}
+
+// Attach returns a handle, and starts the machine's init where it doesn't run.
+func (p *Provider) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	if err := p.check(ctx, ref); err != nil {
+		return nil, err
+	}
+	if ref.Incarnation == "" {
+		return nil, fmt.Errorf("%w: attach %s: the incarnation must be named", sandbox.ErrInvalid, ref.Name)
+	}
+	rec, err := p.find(ref.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref.Name)
+	case err != nil:
+		return nil, err
+	case rec.Incarnation != ref.Incarnation:
+		return nil, fmt.Errorf("%w: %s is %s by now", sandbox.ErrStale, ref.Name, rec.Incarnation)
+	}
+	m, err := p.use(ref.Name, rec)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHandle(p, m)
+	if err == nil && p.confined {
+		err = p.joined(ctx, m, func(*initProc) error { return nil })
+	}
+	if err == nil {
+		err = m.standing()
+	}
+	if err != nil {
+		if h != nil {
+			h.Close()
+		} else {
+			m.exit()
+		}
+		return nil, err
+	}
+	return h, nil
+}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// process is one process of a machine with all that it has started.
+type process struct {
+	id       string
+	detached bool
+	grace    time.Duration
+	began    time.Time
+	machine  *machine
+	kin      *tree
+	out      output
+	input    *os.File       // what is fed to it; nil where nothing is
+	pipes    []*pipe        // its outputs
+	forget   func(*process) // called once nothing of it lives any more
+
+	mu      sync.Mutex
+	cause   sandbox.ExitReason // why we are ending it, decided before it ended
+	asked   syscall.Signal     // what it was last asked to end with, by Signal
+	stopped chan struct{}      // not nil once it is being stopped; closed when that is over
+	exit    sandbox.Exit
+	err     error
+
+	hurry   chan struct{} // closed when the rest of the grace is not to be waited for
+	hurried sync.Once
+	reaped  chan struct{} // closed when the first process has ended and was reaped
+	cut     chan struct{} // closed when no more output is to be waited for
+	done    chan struct{} // closed when exit and err are set and the output is complete
+
+	untimed func() bool // stops the timer of its Timeout
+	unwatch func() bool // stops watching its context
+}
+
+// outcome is how the first process ended.
+type outcome struct {
+	code   int
+	signal syscall.Signal // 0 where it ended by itself
+}
+
+func newProcess(m *machine, c sandbox.Cmd, forget func(*process)) *process {
+	p := &process{
+		id: newID(), detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
+		hurry: make(chan struct{}), reaped: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
+	}
+	if p.grace == 0 {
+		p.grace = sandbox.DefaultKillGrace
+	}
+	p.out.limit = c.OutputLimit
+	if p.out.limit == 0 {
+		p.out.limit = sandbox.DefaultOutputLimit
+	}
+	return p
+}
+
+// watch begins to stop the process when its time is up or its context ends.
+func (p *process) watch(ctx context.Context, timeout time.Duration) {
+	p.untimed, p.unwatch = func() bool { return true }, func() bool { return true }
+	if timeout > 0 {
+		p.untimed = time.AfterFunc(timeout, func() { p.stop(sandbox.TimedOut) }).Stop
+	}
+	if !p.detached && ctx.Done() != nil {
+		p.unwatch = context.AfterFunc(ctx, func() { p.stop(sandbox.Cancelled) })
+	}
+}
+
+// supervise waits for the end of the process and of its output.
+func (p *process) supervise(wait func() (outcome, error)) {
+	defer p.machine.leave(p)
+	o, err := wait()
+	ended := time.Now()
+	p.mu.Lock()
+	close(p.reaped)
+	p.exit = sandbox.Exit{Code: o.code, Reason: p.reason(o), Duration: ended.Sub(p.began)}
+	p.mu.Unlock()
+	if err != nil {
+		p.err = fmt.Errorf("%w: process %s: %w", sandbox.ErrLost, p.id, err)
+		p.stop(sandbox.ExitUnknown)
+	}
+	p.untimed()
+	p.drain()
+	p.disconnect()
+	if p.err != nil {
+		p.exit = sandbox.Exit{}
+	} else {
+		p.exit.Stdout, p.exit.Stderr = p.out.totals()
+	}
+	p.settle()
+	close(p.done)
+	p.out.finish(p.err) // last, so that whoever has read to the end need not wait
+}
+
+// settle finds out whether the process has left anything that must still be stopped.
+func (p *process) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped == nil && len(p.kin.living()) == 0 {
+		p.stopped = make(chan struct{})
+		close(p.stopped)
+		p.over()
+	}
+}
+
+// over is called once nothing of the process lives any more.
+func (p *process) over() {
+	p.unwatch()
+	p.forget(p)
+}
+
+// drain waits for the end of the output: not for ever where a child holds it
+// open, and only for what is in the pipes already once everything was killed.
+func (p *process) drain() {
+	limit := time.NewTimer(sandbox.DrainLimit)
+	defer limit.Stop()
+	cut := p.cut
+	for _, pipe := range p.pipes {
+		for open := true; open; {
+			select {
+			case <-pipe.ended:
+				open = false
+			case <-cut:
+				cut = nil
+				limit.Reset(lastBytes)
+			case <-limit.C:
+				limit.Reset(0)
+				open = false
+			}
+		}
+	}
+}
+
+// reason says why the process ended, where it ended like this. p.mu is held.
+func (p *process) reason(o outcome) sandbox.ExitReason {
+	switch {
+	case p.cause != sandbox.ExitUnknown:
+		return p.cause
+	case p.asked != 0 && (o.signal == p.asked || o.code == 128+int(p.asked)):
+		return sandbox.Cancelled
+	case o.signal == syscall.SIGKILL && p.machine.standing() != nil:
+		return sandbox.SandboxEnded // by another process that uses this root
+	case o.signal != 0:
+		return sandbox.Signalled
+	}
+	return sandbox.Exited
+}
+
+func (p *process) ID() string { return p.id }
+
+func (p *process) Output(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return func(yield func(sandbox.Chunk, error) bool) {
+		if from < 0 {
+			yield(sandbox.Chunk{}, fmt.Errorf("%w: an offset must not be negative", sandbox.ErrInvalid))
+			return
+		}
+		for off := from; ; {
+			c, wait, err := p.out.next(off)
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(c, err)
+				return
+			case wait != nil:
+				select {
+				case <-wait:
+				case <-ctx.Done():
+					yield(sandbox.Chunk{Off: off}, ctx.Err())
+					return
+				}
+				continue
+			}
+			off = c.Off + int64(len(c.Data))
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	case <-ctx.Done():
+		return sandbox.Exit{}, ctx.Err()
+	}
+}
+
+func (p *process) Signal(ctx context.Context, s sandbox.Signal) error {
+	sig, ok := map[sandbox.Signal]syscall.Signal{
+		sandbox.SignalTerm: syscall.SIGTERM, sandbox.SignalInt: syscall.SIGINT, sandbox.SignalKill: syscall.SIGKILL,
+	}[s]
+	if !ok {
+		return fmt.Errorf("%w: signal %d", sandbox.ErrInvalid, s)
+	}
+	select {
+	case <-p.reaped:
+		return nil
+	default:
+	}
+	if sig == syscall.SIGKILL {
+		p.hurried.Do(func() { close(p.hurry) })
+		return within(ctx, p.stop(sandbox.Cancelled))
+	}
+	p.mu.Lock()
+	p.asked = sig
+	p.mu.Unlock()
+	p.kin.signal(sig)
+	return nil
+}
+
+func within(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *process) Close() error {
+	if p.detached {
+		return nil
+	}
+	<-p.stop(sandbox.Cancelled)
+	select {
+	case <-p.done:
+	case <-time.After(2 * lastBytes): // it can't be killed, and holds on to what it has
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+//go:build linux
+
+package local
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// procfs is a /proc to look for processes in: the host's or a machine's own.
+// Process ids are those of that /proc.
+type procfs struct {
+	dir  *os.File
+	load *os.File // its loadavg, which is read often
+}
+
+func openProcfs(path string) (p procfs, err error) {
+	if p.dir, err = os.OpenFile(path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return p, err
+	}
+	p.load, err = os.Open(path + "/loadavg")
+	return p, err
+}
+
+func (p procfs) close() {
+	if p.dir != nil {
+		p.dir.Close()
+	}
+	if p.load != nil {
+		p.load.Close()
+	}
+}
+
+// stat is what /proc says of a process.
+type stat struct {
+	pid, ppid, pgrp, session int
+	state                    byte
+	flags                    uint64
+	start                    uint64 // in clock ticks since boot; with pid, it identifies a process
+}
+
+// Flags of the kernel.
+const (
+	exiting    = 0x04 // PF_EXITING
+	forkNoExec = 0x40 // PF_FORKNOEXEC: forked, and has not executed a program since
+)
+
+func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }
+
+// dying reports whether the process is dead or can't but be soon.
+func (s stat) dying() bool { return s.dead() || s.flags&exiting != 0 }
+
+// ran reports whether the process has executed a program of its own.
+func (s stat) ran() bool { return s.flags&forkNoExec == 0 }
+
+// read returns the beginning of a file below the procfs, up to len(buf) bytes.
+func (p procfs) read(name string, buf []byte) ([]byte, error) {
+	raw, err := p.dir.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	if e := raw.Control(func(dir uintptr) { n, err = readAt(int(dir), name, buf) }); e != nil {
+		return nil, e
+	}
+	return buf[:n], err
+}
+
+func readAt(dir int, name string, buf []byte) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	n := 0
+	for n < len(buf) {
+		m, err := unix.Read(fd, buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || m == 0 {
+			return n, err
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// stat describes a process. An error says that there is none.
+func (p procfs) stat(pid int) (stat, error) {
+	var buf [512]byte
+	b, err := p.read(strconv.Itoa(pid)+"/stat", buf[:])
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+func parseStat(b []byte) (s stat, err error) {
+	end := bytes.LastIndexByte(b, ')') // the name before it may hold anything
+	open := bytes.IndexByte(b, ' ')
+	if end < 0 || open < 0 {
+		return s, syscall.ESRCH
+	}
+	s.pid, _ = strconv.Atoi(string(b[:open]))
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 {
+		return s, syscall.ESRCH
+	}
+	s.state = f[0][0]
+	s.ppid, _ = strconv.Atoi(string(f[1]))
+	s.pgrp, _ = strconv.Atoi(string(f[2]))
+	s.session, _ = strconv.Atoi(string(f[3]))
+	s.flags, _ = strconv.ParseUint(string(f[6]), 10, 64)
+	s.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	return s, nil
+}
+
+// carries reports whether a process was started with the environment entry mark.
+func (p procfs) carries(pid int, mark string) bool {
+	if mark == "" {
+		return false
+	}
+	for size := 16 << 10; ; size *= 4 {
+		b, err := p.read(strconv.Itoa(pid)+"/environ", make([]byte, size))
+		if err != nil {
+			return false
+		}
+		if hasEntry(b, mark) {
+			return true
+		}
+		if len(b) < size || size > 4<<20 {
+			return false
+		}
+	}
+}
+
+func hasEntry(environ []byte, mark string) bool {
+	for e := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(e) == mark {
+			return true
+		}
+	}
+	return false
+}
+
+// pids lists the ids of all processes.
+func (p procfs) pids() ([]int, error) {
+	raw, err := p.dir.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var list *os.File
+	if e := raw.Control(func(dir uintptr) {
+		var fd int
+		if fd, err = unix.Openat(int(dir), ".", unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+			list = os.NewFile(uintptr(fd), "proc")
+		}
+	}); e != nil {
+		return nil, e
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer list.Close()
+	names, err := list.Readdirnames(-1)
+	var pids []int
+	for _, name := range names {
+		if pid, e := strconv.Atoi(name); e == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, err
+}
+
+// signal sends sig to the process that s describes, and to no other that has
+// its id by now.
+func (p procfs) signal(s stat, sig syscall.Signal) {
+	raw, err := p.dir.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Control(func(dir uintptr) {
+		fd, err := unix.Openat(int(dir), strconv.Itoa(s.pid), unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return
+		}
+		defer unix.Close(fd)
+		var buf [512]byte
+		n, err := readAt(fd, "stat", buf[:])
+		if err != nil {
+			return
+		}
+		if now, err := parseStat(buf[:n]); err == nil && now.start == s.start {
+			unix.PidfdSendSignal(fd, sig, nil, 0) // a directory of /proc serves as a pidfd
+		}
+	})
+}
+
+// lastPid is the id that the host gave out last.
+func (p procfs) lastPid() (int, error) {
+	var buf [128]byte
+	n, err := p.load.ReadAt(buf[:], 0)
+	f := bytes.Fields(buf[:n])
+	if len(f) < 5 {
+		return 0, err
+	}
+	return strconv.Atoi(string(f[4]))
+}

@@ -1,0 +1,91 @@
+package sandboxtest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bunkroom/bunkroom/drivers/local"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/sandbox/sandboxtest"
+)
+
+// brokenVar names, in a process of its own, the broken provider to run the suite on.
+const brokenVar = "BUNKROOM_TEST_BROKEN"
+
+// TestOn is the suite on a provider that a test below has chosen.
+func TestOn(t *testing.T) {
+	name := os.Getenv(brokenVar)
+	if name == "" {
+		return
+	}
+	open := func(t *testing.T) sandbox.Provider {
+		return broken[name].of(unconfined(t))
+	}
+	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
+		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
+		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Patience: 5 * time.Second,
+	})
+}
+
+func unconfined(t *testing.T) sandbox.Provider {
+	p, err := local.New(local.Config{Root: t.TempDir(), Unconfined: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// filesOnly is a provider whose sandboxes have files and nothing else.
+func filesOnly(p sandbox.Provider) sandbox.Provider {
+	return handles(func(h *handle) {
+		h.Sandbox = struct{ sandbox.Sandbox }{h.Sandbox}
+		h.start = func(context.Context, sandbox.Cmd) (sandbox.Process, error) { return nil, sandbox.ErrUnsupported }
+	})(p)
+}
+
+// on runs one check of the suite on a provider, in a process of its own.
+func on(t *testing.T, name, check string) (out string, passed bool) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pattern strings.Builder
+	pattern.WriteString("^TestOn$")
+	for part := range strings.SplitSeq(check, "/") {
+		pattern.WriteString("/^" + part + "$")
+	}
+	cmd := exec.Command(exe, "-test.v", "-test.timeout=2m", "-test.run="+pattern.String())
+	cmd.Env = append(os.Environ(), brokenVar+"="+name)
+	b, err := cmd.CombinedOutput()
+	if !strings.Contains(string(b), "/"+check[strings.Index(check, "/")+1:]) {
+		t.Fatalf("the check %s did not run:\n%s", check, b)
+	}
+	return string(b), err == nil
+}
+
+// Each broken provider fails the check that is about what it breaks, and the
+// failure names the rule. That sound ones pass is shown by their own tests.
+func TestSuiteFindsWhatIsBroken(t *testing.T) {
+	for name, b := range broken {
+		t.Run(name, func(t *testing.T) {
+			out, passed := on(t, name, b.check)
+			if passed {
+				t.Fatalf("%s passes a provider that %s", b.check, name)
+			}
+			if !strings.Contains(out, "The rule: ") || strings.Contains(out, "panic:") {
+				t.Fatalf("the failure of %s names no rule:\n%s", b.check, out)
+			}
+		})
+	}
+}
+
+// A sound provider without processes and powers passes with the zero options.
+func TestSuitePassesWhatIsSound(t *testing.T) {
+	sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return filesOnly(unconfined(t)) }, nil)
+}

@@ -1,0 +1,218 @@
+package sandboxtest_test
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// provider is a provider of which some methods are replaced.
+type provider struct {
+	sandbox.Provider
+	create  func(context.Context, sandbox.CreateRequest) (sandbox.Machine, error)
+	inspect func(context.Context, sandbox.Ref) ([]sandbox.Found, error)
+	attach  func(context.Context, sandbox.Ref) (sandbox.Sandbox, error)
+	destroy func(context.Context, sandbox.Ref) error
+}
+
+func (p *provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
+	if p.create != nil {
+		return p.create(ctx, r)
+	}
+	return p.Provider.Create(ctx, r)
+}
+
+func (p *provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Found, error) {
+	if p.inspect != nil {
+		return p.inspect(ctx, ref)
+	}
+	return p.Provider.Inspect(ctx, ref)
+}
+
+func (p *provider) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+	if p.attach != nil {
+		return p.attach(ctx, ref)
+	}
+	return p.Provider.Attach(ctx, ref)
+}
+
+func (p *provider) Destroy(ctx context.Context, ref sandbox.Ref) error {
+	if p.destroy != nil {
+		return p.destroy(ctx, ref)
+	}
+	return p.Provider.Destroy(ctx, ref)
+}
+
+// handle is a handle of which some methods are replaced.
+type handle struct {
+	sandbox.Sandbox
+	files *files
+	start func(context.Context, sandbox.Cmd) (sandbox.Process, error)
+	close func() error
+	bind  func(context.Context, string, string) (func(context.Context) error, error)
+}
+
+func (h *handle) FS() sandbox.FS {
+	if h.files != nil {
+		return h.files
+	}
+	return h.Sandbox.FS()
+}
+
+func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+	if h.start != nil {
+		return h.start(ctx, c)
+	}
+	return h.Sandbox.Start(ctx, c)
+}
+
+func (h *handle) Close() error {
+	if h.close != nil {
+		return h.close()
+	}
+	return h.Sandbox.Close()
+}
+
+func (h *handle) As(target any) (ok bool) {
+	switch t := target.(type) {
+	case *sandbox.Symlinker:
+		*t, ok = sandbox.As[sandbox.Symlinker](h.Sandbox)
+	case *sandbox.Binder:
+		if *t, ok = sandbox.As[sandbox.Binder](h.Sandbox); h.bind != nil {
+			*t = binder(h.bind)
+		}
+	}
+	return ok
+}
+
+type binder func(context.Context, string, string) (func(context.Context) error, error)
+
+func (b binder) Bind(ctx context.Context, hostDir, at string) (func(context.Context) error, error) {
+	return b(ctx, hostDir, at)
+}
+
+// files is an FS of which some methods are replaced.
+type files struct {
+	sandbox.FS
+	path    func(string) string // what every path is turned into
+	open    func(context.Context, string) (io.ReadCloser, error)
+	create  func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error)
+	readDir func(context.Context, string) iter.Seq2[sandbox.FileInfo, error]
+	remove  func(context.Context, string, *sandbox.RemoveOptions) error
+}
+
+func (f *files) at(path string) string {
+	if f.path != nil {
+		return f.path(path)
+	}
+	return path
+}
+
+func (f *files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if f.open != nil {
+		return f.open(ctx, path)
+	}
+	return f.FS.Open(ctx, f.at(path))
+}
+
+func (f *files) Create(ctx context.Context, path string, opts *sandbox.CreateOptions) (sandbox.Writer, error) {
+	if f.create != nil {
+		return f.create(ctx, path, opts)
+	}
+	return f.FS.Create(ctx, f.at(path), opts)
+}
+
+func (f *files) Stat(ctx context.Context, path string) (sandbox.FileInfo, error) {
+	return f.FS.Stat(ctx, f.at(path))
+}
+
+func (f *files) ReadDir(ctx context.Context, path string) iter.Seq2[sandbox.FileInfo, error] {
+	if f.readDir != nil {
+		return f.readDir(ctx, path)
+	}
+	return f.FS.ReadDir(ctx, f.at(path))
+}
+
+func (f *files) Mkdir(ctx context.Context, path string) error { return f.FS.Mkdir(ctx, f.at(path)) }
+
+func (f *files) Remove(ctx context.Context, path string, opts *sandbox.RemoveOptions) error {
+	if f.remove != nil {
+		return f.remove(ctx, path, opts)
+	}
+	return f.FS.Remove(ctx, f.at(path), opts)
+}
+
+func (f *files) Rename(ctx context.Context, from, to string) error {
+	return f.FS.Rename(ctx, f.at(from), f.at(to))
+}
+
+// process is a process of which some methods are replaced.
+type process struct {
+	sandbox.Process
+	wait   func(context.Context) (sandbox.Exit, error)
+	output func(context.Context, int64) iter.Seq2[sandbox.Chunk, error]
+}
+
+func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
+	if p.wait != nil {
+		return p.wait(ctx)
+	}
+	return p.Process.Wait(ctx)
+}
+
+func (p *process) Output(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	if p.output != nil {
+		return p.output(ctx, from)
+	}
+	return p.Process.Output(ctx, from)
+}
+
+// handles breaks every handle of a provider.
+func handles(breaks func(*handle)) func(sandbox.Provider) *provider {
+	return func(p sandbox.Provider) *provider {
+		return &provider{Provider: p, attach: func(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
+			sb, err := p.Attach(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			h := &handle{Sandbox: sb}
+			breaks(h)
+			return h, nil
+		}}
+	}
+}
+
+// fs breaks the FS of every handle.
+func fs(breaks func(f *files, h *handle)) func(sandbox.Provider) *provider {
+	return handles(func(h *handle) {
+		h.files = &files{FS: h.Sandbox.FS()}
+		breaks(h.files, h)
+	})
+}
+
+// commands breaks what is started.
+func commands(breaks func(*sandbox.Cmd)) func(sandbox.Provider) *provider {
+	return handles(func(h *handle) {
+		h.start = func(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+			breaks(&c)
+			return h.Sandbox.Start(ctx, c)
+		}
+	})
+}
+
+// processes breaks every process.
+func processes(breaks func(*process)) func(sandbox.Provider) *provider {
+	return handles(func(h *handle) {
+		h.start = func(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+			p, err := h.Sandbox.Start(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			broken := &process{Process: p}
+			breaks(broken)
+			return broken, nil
+		}
+	})
+}
