@@ -1,0 +1,168 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/mount"
+)
+
+// opening is a work on its way from the hold to the moment it begins.
+type opening struct {
+	*Work
+	in      admitted
+	q       WorkRequest
+	undone  undo
+	asked   time.Time // when the payer was, the last time
+	holding bool      // there is a hold to release
+}
+
+// undo is what to do, last first, where a later step fails.
+type undo []func(context.Context) error
+
+func (u undo) run(ctx context.Context) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	var err error
+	for i := len(u) - 1; i >= 0; i-- {
+		err = errors.Join(err, u[i](ctx))
+	}
+	return err
+}
+
+// begin takes the steps from the hold to the moment work begins. A step that
+// fails undoes those before it, in reverse; nothing is charged for any of
+// them. So does one that panics, as the host's own code may: nothing may be
+// held for a work that never was.
+func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) error {
+	o, r, begun := &opening{Work: w, in: in, q: q}, w.runner, false
+	defer func() {
+		if begun {
+			return
+		}
+		if err := o.undone.run(ctx); err != nil {
+			r.log.WarnContext(ctx, "opening work could not be undone whole", "work", w.id, "session", w.session, "error", err)
+		}
+	}()
+	for _, step := range []func(context.Context) error{o.hold, o.slot, o.live, o.machine, o.folders, o.start} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	begun = true
+	select {
+	case w.begins <- struct{}{}:
+	case <-w.beating: // a Drain that waits no longer has closed it already
+	}
+	if err := r.rows.store.Touch(ctx, Address{Session: w.session, Conversation: w.conversation}); err != nil {
+		r.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
+	}
+	return nil
+}
+
+// hold: whoever pays agrees before anything wakes.
+func (o *opening) hold(ctx context.Context) error {
+	if err := o.admit(ctx, o.id); err != nil {
+		return err
+	}
+	o.free, o.payer = o.ticket.Free, o.in.payer
+	o.undone = append(o.undone, func(ctx context.Context) error {
+		if !o.holding {
+			return nil
+		}
+		return o.runner.gate.Release(ctx, o.ticket)
+	})
+	return nil
+}
+
+func (o *opening) admit(ctx context.Context, id string) (err error) {
+	o.asked = time.Now()
+	o.ticket, err = o.runner.gate.Admit(ctx, billing.Intent{
+		ID: billing.HoldID(id), Payer: o.in.payer, Session: o.session, Meter: billing.MeterRuntime, TTL: 2 * o.runner.lease,
+	})
+	o.holding = err == nil
+	return err
+}
+
+// slot takes the work's lease, and with it the session's slot.
+func (o *opening) slot(ctx context.Context) (err error) {
+	asked := time.Now()
+	o.lease, err = o.runner.leases.Acquire(ctx, Lease{
+		Kind: LeaseWork, Name: string(o.session), Holder: o.id, Replica: o.runner.replica,
+		Payer: o.in.payer, Slots: o.in.limits.Slots, For: o.runner.lease,
+	})
+	if err != nil {
+		return err
+	}
+	o.Work.held(asked)
+	o.undone = append(o.undone, func(ctx context.Context) error { return o.runner.leases.Release(ctx, o.lease) })
+	return nil
+}
+
+// live lets the lease live as long as the steps take, and lets whoever ends
+// the session, or this process, stop them.
+func (o *opening) live(ctx context.Context) error {
+	o.begins, o.beating = make(chan struct{}), make(chan struct{})
+	o.quit, o.closed = make(chan struct{}), make(chan struct{})
+	o.ctx, o.stop = context.WithCancelCause(ctx)
+	go o.beat()
+	o.undone = append(o.undone, func(context.Context) error { o.halt(ErrClosed); return nil })
+	if err := o.runner.register(o.Work); err != nil {
+		return err
+	}
+	o.undone = append(o.undone, func(context.Context) error { o.runner.forget(o.Work); return nil })
+	return nil
+}
+
+// machine gets a handle on the session's machine, reopening the session first where that was asked for.
+func (o *opening) machine(context.Context) (err error) {
+	if o.in.Session.Ended() {
+		if o.in.Snapshot, err = o.runner.reopen(o.ctx, o.in); err != nil {
+			return o.because(err)
+		}
+	}
+	o.sb, err = o.runner.machines.open(o.ctx, o.in.Snapshot, wanted{
+		make: o.q.Ensure, acceptLoss: o.q.AcceptLoss, payer: o.in.payer, plan: o.in.plan, limits: o.in.limits,
+	})
+	if err != nil {
+		return o.because(err)
+	}
+	o.undone = append(o.undone, func(context.Context) error { return o.sb.Close() })
+	return nil
+}
+
+// folders carries the agent's durable folder into the sandbox.
+func (o *opening) folders(context.Context) (err error) {
+	if o.runner.mounts == nil {
+		return nil
+	}
+	o.carried, err = o.runner.mounts.Carry(o.ctx, o.sb, mount.Request{
+		Session: o.session, Project: o.in.Session.Project, Owner: o.in.Session.Owner,
+		Agent: o.in.Conversation.Agent, AgentName: o.q.AgentName,
+	})
+	if err != nil {
+		return o.because(err)
+	}
+	o.undone = append(o.undone, o.carried.Release)
+	return nil
+}
+
+// start lets work begin: from here on time is accounted for, whatever the
+// outcome. Where the steps took longer than the hold lasts, who pays is asked again first.
+func (o *opening) start(ctx context.Context) error {
+	sb, r := o.sb, o.runner
+	o.unhook = context.AfterFunc(o.ctx, func() { sb.Close() }) // what runs is stopped with the work
+	o.undone = append(o.undone, func(context.Context) error { o.unhook(); return nil })
+	if !o.ticket.Until.IsZero() && time.Since(o.asked) >= 2*r.lease-2*r.grace() {
+		if err := r.gate.Release(ctx, o.ticket); err != nil {
+			return err
+		}
+		if err := o.admit(ctx, r.newID()); err != nil {
+			return err
+		}
+	}
+	o.began = r.now()
+	return r.begin(o.Work)
+}
