@@ -17,9 +17,9 @@ import (
 )
 
 // Destroy takes the machine's name away from it, ends all of its processes,
-// whoever started them, and deletes its files. What is bound, and what links lead to, stays. Once the name
-// is gone the machine is; where the rest fails, the error says so, and
-// another Destroy or the next New goes on with it.
+// whoever started them, and deletes its files. What is bound, and what links
+// lead to, stays. Where it fails in the middle the error says so, Inspect
+// still sees the machine, and another Destroy or the next New goes on with it.
 func (p *Provider) Destroy(ctx context.Context, ref sandbox.Ref) error {
 	if err := p.check(ctx, ref); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -59,17 +60,20 @@ func (p *Provider) create(ctx context.Context, r sandbox.CreateRequest) (sandbox
 	return machine(rec, false), nil
 }
 
-// Inspect reads what is on disk, and where a machine is confined looks whether its init runs.
+// Inspect reads what is on disk, and where a machine is confined looks whether
+// its init runs. One that Destroy has begun with is StatusFailed until all of it is gone.
 func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Found, error) {
 	if err := p.check(ctx, ref); err != nil {
 		return nil, err
 	}
 	rec, err := p.find(ref.Name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && ref.Incarnation != "" && ref.Incarnation != rec.Incarnation {
-		return nil, nil
-	}
-	if err != nil {
+	absent := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
 		return nil, err
+	}
+	found, err := p.doomed(ref) // afterwards, for that is the way machines go
+	if err != nil || absent || ref.Incarnation != "" && ref.Incarnation != rec.Incarnation {
+		return found, err
 	}
 	status := sandbox.StatusRunning
 	if p.confined {
@@ -81,7 +85,19 @@ func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Foun
 			status = sandbox.StatusStopped
 		}
 	}
-	return []sandbox.Found{{Incarnation: rec.Incarnation, Status: status}}, nil
+	return append(found, sandbox.Found{Incarnation: rec.Incarnation, Status: status}), nil
+}
+
+// doomed lists the machines of ref that are not wholly destroyed yet.
+func (p *Provider) doomed(ref sandbox.Ref) (found []sandbox.Found, err error) {
+	entries, err := os.ReadDir(filepath.Join(p.root, trashDir))
+	for _, e := range entries {
+		name, incarnation, _ := strings.Cut(e.Name(), "@")
+		if i := sandbox.Incarnation(incarnation); name == ref.Name && (ref.Incarnation == "" || ref.Incarnation == i) {
+			found = append(found, sandbox.Found{Incarnation: i, Status: sandbox.StatusFailed})
+		}
+	}
+	return found, err
 }
 
 // find reads the record of the machine name; fs.ErrNotExist says that there

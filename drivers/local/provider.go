@@ -34,10 +34,8 @@ var _ sandbox.Provider = (*Provider)(nil)
 
 // New returns a provider of the machines below c.Root, and finishes what
 // earlier ones left half removed there. It tries the confinement once, by
-// running a program in it. A bad field is a [*access.FieldError]; where
+// running a program in it. A bad field is an access.FieldError; where
 // confinement is not to be had, the error is a [*ConfinementError].
-//
-// [access.FieldError]: https://pkg.go.dev/github.com/bunkroom/bunkroom/access#FieldError
 func New(c Config) (*Provider, error) {
 	c.System = slices.Clone(c.System)
 	if err := c.prepare(); err != nil {

@@ -178,9 +178,16 @@ func TestDestroyRemovesAll(t *testing.T) {
 			if err := os.Rename(filepath.Join(root, "machines", "two-g1"), trash); err != nil { // as Destroy begins
 				t.Fatal(err)
 			}
-			openAt(t, root, unconfined)
-			if err := p.Destroy(deadline(t), ref); err != nil {
+			if found, err := p.Inspect(deadline(t), ref); err != nil || len(found) != 1 || found[0] != (sandbox.Found{Incarnation: ref.Incarnation, Status: sandbox.StatusFailed}) {
+				t.Errorf("half destroyed: %v, %v", found, err)
+			}
+			if unconfined {
+				openAt(t, root, unconfined) // New goes on with it
+			} else if err := p.Destroy(deadline(t), ref); err != nil {
 				t.Fatal(err)
+			}
+			if found, err := p.Inspect(deadline(t), ref); err != nil || len(found) != 0 {
+				t.Errorf("destroyed: %v, %v", found, err)
 			}
 			for _, dir := range []string{"machines", "trash", "new"} {
 				if left, err := os.ReadDir(filepath.Join(root, dir)); err != nil || len(left) > 0 {
