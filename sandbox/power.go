@@ -26,6 +26,8 @@ type Binder interface {
 	// at that path, or removes anything below hostDir. Where binds are not per
 	// process, the same directory bound at one path through several handles
 	// stays until the last of them is gone.
+	// Where another directory is bound at that path already, the newest wins
+	// if binds are per process; else it is fs.ErrExist.
 	// ErrInvalid: at is not below [BindRoot], or lies below another bind.
 	Bind(ctx context.Context, hostDir, at string) (unbind func(context.Context) error, err error)
 }
