@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun/dialect/sqlitedialect"
@@ -93,10 +94,13 @@ func newDB(db *sql.DB, opts *Options, owned bool) (*DB, error) {
 }
 
 func dialect() sqlstore.Dialect {
+	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
+	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL")
 	return sqlstore.Dialect{
 		Bun:        sqlitedialect.New(),
 		Migrations: sqlstore.Migrations("sqlite"),
-		Begin:      "BEGIN IMMEDIATE",
+		Text:       text.Replace,
+		Begin:      []string{"BEGIN IMMEDIATE"},
 		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",
 		Fault:      fault,

@@ -22,13 +22,15 @@ import (
 const (
 	Bwrap = "bwrap" // bubblewrap
 	Git   = "git"
+	// Postgres is the programs of its server. Tests start one of their own: one that runs already is left alone.
+	Postgres = "postgres"
 )
 
 // Proc is the proc file system. Nothing installs it.
 const Proc = "proc"
 
 // All is what BUNKROOM_REQUIRE=all stands for.
-func All() []string { return []string{Bwrap, Git} }
+func All() []string { return []string{Bwrap, Git, Postgres} }
 
 // Missing ends t because component is missing: with a skip, or a failure
 // where it is required. why is a sentence that says what was looked for.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -17,7 +19,7 @@ func (s sessions) Commit(ctx context.Context, c session.Change) (time.Time, erro
 		return time.Time{}, err
 	}
 	var clock time.Time
-	err := s.write(ctx, func(ctx context.Context, on place, now time.Time) error {
+	err := s.write(ctx, keysOf(c), func(ctx context.Context, on place, now time.Time) error {
 		clock = now
 		return commit{on, now}.all(ctx, c.Stamped(now))
 	})
@@ -58,24 +60,17 @@ type commit struct {
 }
 
 // all writes c, which is stamped.
+//
+// Where many write at once, each row that c expects or writes is locked by the
+// statement that looks at it, and everybody comes to the rows in the same
+// order: sessions, sandboxes, conversations, the outbox; and those of one
+// kind by their ids. What c expects is so until it is committed.
 func (w commit) all(ctx context.Context, c session.Change) error {
-	for _, g := range c.Expect {
-		if err := w.expect(ctx, g); err != nil {
-			return err
-		}
+	if err := w.versioned(ctx, c); err != nil {
+		return err
 	}
 	if c.Unclaimed != "" && c.Sandbox != nil {
 		if err := w.unclaimed(ctx, c.Sandbox.ID, c.Unclaimed); err != nil {
-			return err
-		}
-	}
-	if c.Session != nil {
-		if err := w.session(ctx, *c.Session); err != nil {
-			return err
-		}
-	}
-	if c.Sandbox != nil {
-		if err := w.sandbox(ctx, *c.Sandbox, c.Session); err != nil {
 			return err
 		}
 	}
@@ -100,9 +95,56 @@ func (w commit) all(ctx context.Context, c session.Change) error {
 	return nil
 }
 
+// versioned expects and writes the sessions and sandboxes of c.
+func (w commit) versioned(ctx context.Context, c session.Change) error {
+	var steps []rowStep
+	for _, g := range c.Expect {
+		steps = append(steps, rowStep{g.Sandbox != "", string(g.Session) + string(g.Sandbox), func() error { return w.expect(ctx, g) }})
+	}
+	if s := c.Session; s != nil {
+		steps = append(steps, rowStep{false, string(s.ID), func() error { return w.session(ctx, *s) }})
+	}
+	if r := c.Sandbox; r != nil {
+		steps = append(steps, rowStep{true, string(r.ID), func() error { return w.sandbox(ctx, *r, c.Session) }})
+	}
+	if w.store.writer == nil {
+		for _, id := range c.Delete { // later, but its turn among the sessions is now
+			steps = append(steps, rowStep{false, string(id), func() error {
+				_, err := w.found(ctx, lockSession, string(id))
+				return err
+			}})
+		}
+	}
+	slices.SortStableFunc(steps, rowStep.compare)
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowStep is what is done with one row.
+type rowStep struct {
+	sandbox bool
+	id      string
+	do      func() error
+}
+
+func (s rowStep) compare(other rowStep) int {
+	if s.sandbox != other.sandbox {
+		if s.sandbox {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(s.id, other.id)
+}
+
 const (
-	sessionVersion = `SELECT version FROM bunkroom_sessions WHERE id = ?`
-	sandboxVersion = `SELECT version FROM bunkroom_sandboxes WHERE id = ?`
+	sessionVersion = `SELECT version FROM bunkroom_sessions WHERE id = ? FOR SHARE`
+	sandboxVersion = `SELECT version FROM bunkroom_sandboxes WHERE id = ? FOR SHARE`
+	lockSession    = `SELECT 1 FROM bunkroom_sessions WHERE id = ? FOR UPDATE`
 )
 
 func (w commit) expect(ctx context.Context, g session.Guard) error {
@@ -170,7 +212,7 @@ const (
 		(id, session_id, session_project, project, owner, agent, title, shared, created_at, last_active_at, closed_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	hasConversation = `SELECT 1 FROM bunkroom_conversations WHERE id = ?`
-	sessionProject  = `SELECT project FROM bunkroom_sessions WHERE id = ?`
+	sessionProject  = `SELECT project FROM bunkroom_sessions WHERE id = ? FOR KEY SHARE`
 )
 
 // inserts reports whether s, which may be nil, is inserted by this change and is the session id.

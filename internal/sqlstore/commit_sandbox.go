@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
@@ -20,7 +21,7 @@ const (
 		deadline = ?, max_deadline = ?, not_before = ?, absent_since = ?, attempts = ?, live_at = ?, destroyed_at = ?,
 		measured_bytes = ?, measured_at = ?, measured_incarnation = ?, since = ?, version = ?
 		WHERE id = ? AND version = ?`
-	hasSession         = `SELECT 1 FROM bunkroom_sessions WHERE id = ?`
+	hasSession         = `SELECT 1 FROM bunkroom_sessions WHERE id = ? FOR KEY SHARE`
 	sessionSandbox     = `SELECT 1 FROM bunkroom_sandboxes WHERE session_id = ?`
 	environmentSandbox = `SELECT 1 FROM bunkroom_sandboxes WHERE environment_id = ?`
 )
@@ -95,8 +96,13 @@ func (w commit) outbox(ctx context.Context, c session.Change) error {
 }
 
 func (w commit) tombstone(t sandbox.Tombstone) []any {
-	return []any{t.Name, t.Provider, t.Host, string(t.Payer), t.Deployment, micros(t.NotBefore), micros(t.AbsentSince), t.Attempts, t.LastError,
+	return []any{t.Name, t.Provider, t.Host, string(t.Payer), t.Deployment, micros(t.NotBefore), micros(t.AbsentSince), t.Attempts, plain(t.LastError),
 		micros(w.clock), string(t.Sandbox), t.Generation, string(t.Incarnation)}
+}
+
+// plain is a text that others wrote, such as a provider's error, without what a database may not be able to keep.
+func plain(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // asRead answers ErrStale where the statement about t wrote no row.

@@ -2,43 +2,24 @@ package sqlstore
 
 import (
 	"database/sql"
-	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/session"
 )
 
-// Dialect is what differs between databases.
-type Dialect struct {
-	// Bun quotes for lists.
-	Bun schema.Dialect
-	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
-	Migrations fs.FS
-	// Begin begins a migration under the database's write lock.
-	Begin string
-	// Lock takes the write lock, as the first statement of a transaction that may have been begun without it.
-	Lock string
-	// Objects lists the schema's objects: their kind, in lower case, and their name.
-	Objects string
-	// Fault turns the driver's errors into the dialect's own, where it has any, and returns others as they are.
-	Fault func(error) error
-	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
-	RolledBack func(err error) bool
-}
-
 // Config is what [New] needs. All but Prefix and Now is required.
 type Config struct {
 	DB      *sql.DB // stays the caller's to close
 	Dialect Dialect
 	Prefix  string           // of all names; empty = "bunkroom_"
-	Now     func() time.Time // dates everything; nil = time.Now
+	Now     func() time.Time // dates everything where the database has no clock; nil = time.Now
 }
 
 // DB is a database. It may be used concurrently.
@@ -52,7 +33,10 @@ func New(c Config) (*DB, error) {
 	}
 	s := &store{
 		db: c.DB, dialect: c.Dialect, prefix: prefix, now: c.Now,
-		bun: bun.NewDB(c.DB, c.Dialect.Bun), writer: make(chan struct{}, 1),
+		bun: bun.NewDB(c.DB, c.Dialect.Bun),
+	}
+	if c.Dialect.Keys == "" {
+		s.writer = make(chan struct{}, 1)
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -63,19 +47,21 @@ func New(c Config) (*DB, error) {
 // In returns the same stores inside a transaction that the host has begun on
 // the same *sql.DB and will commit or roll back. Each write is then a
 // savepoint: one that is refused leaves the transaction usable and without a trace.
-func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx}} }
+func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx, turn: new(sync.Mutex)}} }
 
 // Close gives up the prepared statements. The *sql.DB stays open.
 func (db *DB) Close() error { return db.store.statements.close() }
 
 // Tx is a database as a transaction of the host sees and writes it. It may be
-// used as long as, and by as many goroutines at once as, the transaction itself.
+// used as long as the transaction itself, and by several goroutines at once:
+// their writes take turns.
 type Tx struct{ view }
 
 // view is a database seen from outside any transaction, or from the host's.
 type view struct {
 	store *store
 	host  *sql.Tx
+	turn  *sync.Mutex // with host: one savepoint at a time
 }
 
 // Sessions returns the store of sessions, conversations, sandboxes and the outbox.
@@ -96,12 +82,13 @@ type store struct {
 	now        func() time.Time
 	statements statements
 	// writer is held by the one transaction of ours that writes: who waits
-	// here waits in turn, and not for the database's lock.
+	// here waits in turn, and not for the database's lock. It is nil where
+	// the database has many writers at once.
 	writer chan struct{}
 }
 
-// clock is the moment one operation goes by.
-func (s *store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+// text is a fixed statement as this database is to be told it.
+func (s *store) text(statement string) string { return s.dialect.Text(s.named(statement)) }
 
 // named is text with the prefix of this database.
 func (s *store) named(text string) string { return prefixed(text, s.prefix) }

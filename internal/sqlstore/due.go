@@ -55,7 +55,10 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 			hosts = append(hosts, h)
 		}
 	}
-	now := p.store.clock()
+	now, err := p.clock(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := p.store.bun.NewSelect().Conn(p.conn()).Limit(int64(q.Limit))
 	sandboxes := func(s sandbox.State) {
 		list.TableExpr(p.store.named("bunkroom_sandboxes AS b")).

@@ -15,8 +15,8 @@ type leases struct{ view }
 var _ session.Leases = leases{}
 
 const (
-	heldByHolder = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ? AND l.holder = ?`
-	heldByAny    = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ?`
+	heldByHolder = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ? AND l.holder = ? FOR UPDATE`
+	heldByAny    = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l WHERE l.kind = ? AND l.name = ? FOR UPDATE`
 	hasSlot      = `SELECT 1 FROM bunkroom_leases WHERE kind = 1 AND payer = ? AND name = ? LIMIT 1`
 	// A slot counts while any work lease stands, expired or not.
 	countSlots = `SELECT count(*) FROM
@@ -35,7 +35,11 @@ func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, er
 	if err := checkLease(l, true); err != nil {
 		return session.Lease{}, err
 	}
-	err := s.write(ctx, func(ctx context.Context, on place, clock time.Time) (err error) {
+	keys := keys{leaseKey(l.Kind, l.Name)}
+	if l.Kind == session.LeaseWork {
+		keys = append(keys, limitKey(session.SlotsPerPayer, string(l.Payer)))
+	}
+	err := s.write(ctx, keys, func(ctx context.Context, on place, clock time.Time) (err error) {
 		l, err = on.acquire(ctx, l, clock)
 		return err
 	})
@@ -105,7 +109,7 @@ func (s leases) Renew(ctx context.Context, l session.Lease) (session.Lease, erro
 	if err := checkLease(l, true); err != nil {
 		return session.Lease{}, err
 	}
-	err := s.write(ctx, func(ctx context.Context, on place, clock time.Time) (err error) {
+	err := s.write(ctx, nil, func(ctx context.Context, on place, clock time.Time) (err error) {
 		l, err = on.renew(ctx, l, clock)
 		return err
 	})
@@ -128,7 +132,7 @@ func (s leases) Release(ctx context.Context, l session.Lease) error {
 	if err := checkLease(l, false); err != nil {
 		return err
 	}
-	return s.write(ctx, func(ctx context.Context, on place, _ time.Time) error {
+	return s.write(ctx, nil, func(ctx context.Context, on place, _ time.Time) error {
 		_, err := on.exec(ctx, releaseLease, int64(l.Kind), l.Name, l.Holder, l.Fence)
 		return err
 	})
@@ -140,7 +144,11 @@ func (s leases) Expired(ctx context.Context, limit int) ([]session.Lease, error)
 	}
 	var found []session.Lease
 	err := s.read(ctx, func(ctx context.Context, on place) error {
-		rows, err := on.rows(ctx, expiredLeases, micros(on.store.clock()), limit)
+		now, err := on.clock(ctx)
+		if err != nil {
+			return err
+		}
+		rows, err := on.rows(ctx, expiredLeases, micros(now), limit)
 		if err != nil {
 			return err
 		}

@@ -16,13 +16,35 @@ import (
 type SchemaError struct {
 	Found, Wanted int      // versions; 0 = there is none
 	Missing       []string // what should be there at version Found and is not, such as "trigger bunkroom_sandboxes_bury"
+	Err           error    // the database's error, where one told; then Found is 0, for nobody has looked
 }
 
 func (e *SchemaError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("bunkroom: the database has no schema of version %d: migrate it first: %v", e.Wanted, e.Err)
+	}
 	if e.Found < e.Wanted {
 		return fmt.Sprintf("bunkroom: the database's schema has version %d, wanted %d: migrate it first", e.Found, e.Wanted)
 	}
 	return fmt.Sprintf("bunkroom: the database's schema (version %d, wanted %d) lacks %s", e.Found, e.Wanted, strings.Join(e.Missing, ", "))
+}
+
+// Unwrap returns the database's error.
+func (e *SchemaError) Unwrap() error { return e.Err }
+
+// fault is err with the type it has for callers.
+func (s *store) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	if d := s.dialect; d.Absent != nil && d.Absent(err) {
+		steps, _ := s.migrations()
+		return &SchemaError{Wanted: len(steps), Err: err}
+	}
+	if s.dialect.Fault == nil {
+		return err
+	}
+	return s.dialect.Fault(err)
 }
 
 // Problem is the same for every defect: clients can't do anything about it.
@@ -40,37 +62,43 @@ func (db *DB) Migrate(ctx context.Context) error {
 		return err
 	}
 	if found, err := s.schemaVersion(ctx, s.db); err != nil || found >= len(steps) {
-		return s.dialect.Fault(err)
+		return s.fault(err)
 	}
-	return s.dialect.Fault(s.migrate(ctx, steps))
+	return s.fault(s.migrate(ctx, steps))
 }
 
-// migrate runs the steps that are missing. All of it is DDL under the write
-// lock, in one transaction, with what is missing found out inside.
+// migrate runs the steps that are missing. All of it is DDL under the lock
+// of [Dialect.Begin], in one transaction, with what is missing found out inside.
 func (s *store) migrate(ctx context.Context, steps []step) (err error) {
-	select {
-	case s.writer <- struct{}{}:
-		defer func() { <-s.writer }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if s.writer != nil {
+		select {
+		case s.writer <- struct{}{}:
+			defer func() { <-s.writer }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, s.dialect.Begin); err != nil {
-		return err
-	}
 	whole := context.WithoutCancel(ctx)
+	begun := false
 	defer func() {
-		if err == nil {
+		if err == nil || !begun {
 			return
 		}
 		if _, stuck := conn.ExecContext(whole, "ROLLBACK"); stuck != nil {
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // out of the pool with it
 		}
 	}()
+	for _, text := range s.dialect.Begin {
+		if _, err := conn.ExecContext(ctx, s.named(text)); err != nil {
+			return err
+		}
+		begun = true
+	}
 	found, err := s.schemaVersion(whole, conn)
 	if err != nil {
 		return err
@@ -99,14 +127,14 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 	}
 	found, err := s.schemaVersion(ctx, s.db)
 	if err != nil {
-		return s.dialect.Fault(err)
+		return s.fault(err)
 	}
 	if found < len(steps) {
 		return &SchemaError{Found: found, Wanted: len(steps)}
 	}
 	there, err := s.objects(ctx, s.db)
 	if err != nil {
-		return s.dialect.Fault(err)
+		return s.fault(err)
 	}
 	var missing []string
 	for _, want := range objectsOf(steps) {
@@ -138,7 +166,7 @@ func (s *store) schemaVersion(ctx context.Context, on querier) (version int, err
 
 // objects are all that the database's schema has.
 func (s *store) objects(ctx context.Context, on querier) ([]string, error) {
-	rows, err := on.QueryContext(ctx, s.dialect.Objects)
+	rows, err := on.QueryContext(ctx, s.named(s.dialect.Objects))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +211,7 @@ func (s *store) migrations() ([]step, error) {
 
 // ddl finds what a statement makes or does away with, and the table that an
 // index or a trigger is on, in the line the statement begins with.
-var ddl = regexp.MustCompile(`(?m)^(CREATE|DROP) (?:UNIQUE )?(TABLE|INDEX|TRIGGER|VIEW) (\w+)(?:.* ON (\w+))?`)
+var ddl = regexp.MustCompile(`(?m)^(CREATE|DROP) (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)(?:.* ON (\w+))?`)
 
 // objectsOf are all that the steps, one after the other, leave in the schema.
 func objectsOf(steps []step) []string {

@@ -24,7 +24,7 @@ const (
 
 func (s mounts) GetOrCreate(ctx context.Context, r mount.Row) (mount.Row, error) {
 	var stored mount.Row
-	err := s.write(ctx, func(ctx context.Context, on place, clock time.Time) error {
+	err := s.write(ctx, nil, func(ctx context.Context, on place, clock time.Time) error {
 		at := micros(clock)
 		return on.row(ctx, getOrCreateMount, string(r.ID), r.Scope, r.Slug, int64(r.Kind), string(r.Agent), r.Name, string(r.CreatedBy), at, at).
 			Scan(mountInto(&stored)...)

@@ -17,14 +17,14 @@ type sessions struct{ view }
 var _ session.Store = sessions{}
 
 const (
-	loadSession = `SELECT ` + sessionColumns + `, ` + sandboxColumns + `
+	loadSession = `SELECT NOW(), ` + sessionColumns + `, ` + sandboxColumns + `
 		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
 		WHERE s.id = ?`
-	loadConversation = `SELECT ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
+	loadConversation = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
 		FROM bunkroom_conversations AS c LEFT JOIN bunkroom_sessions AS s ON s.id = c.session_id
 		LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
 		WHERE c.id = ?`
-	loadBoth = `SELECT ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
+	loadBoth = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
 		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
 		LEFT JOIN bunkroom_conversations AS c ON c.id = ?
 		WHERE s.id = ?`
@@ -44,7 +44,7 @@ func (s sessions) Load(ctx context.Context, a session.Address) (session.Snapshot
 		}
 	}
 	err := s.read(ctx, func(ctx context.Context, on place) error {
-		return on.row(ctx, statement, args...).Scan(into...)
+		return on.row(ctx, statement, args...).Scan(append([]any{moment{&snap.Now}}, into...)...)
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -52,7 +52,7 @@ func (s sessions) Load(ctx context.Context, a session.Address) (session.Snapshot
 	case err != nil:
 		return session.Snapshot{}, err
 	}
-	snap.Now = s.store.clock() // after the read, so that nothing in it is dated later
+	snap.Now = s.store.at(snap.Now) // after the read, so that nothing in it is dated later
 	return snap, nil
 }
 
@@ -64,20 +64,19 @@ const (
 )
 
 func (s sessions) Touch(ctx context.Context, a session.Address) error {
-	return s.write(ctx, func(ctx context.Context, on place, clock time.Time) error {
+	return s.write(ctx, nil, func(ctx context.Context, on place, clock time.Time) error {
 		touch := func(text, id string) error {
 			_, err := on.exec(ctx, text, micros(clock), id, micros(clock))
 			return err
 		}
-		if a.Conversation != "" {
-			if err := touch(touchConversation, string(a.Conversation)); err != nil {
-				return err
-			}
-			if a.Session == "" {
-				return touch(touchItsSession, string(a.Conversation))
-			}
+		text, id := touchSession, string(a.Session)
+		if a.Session == "" {
+			text, id = touchItsSession, string(a.Conversation)
 		}
-		return touch(touchSession, string(a.Session))
+		if err := touch(text, id); err != nil || a.Conversation == "" {
+			return err
+		}
+		return touch(touchConversation, string(a.Conversation)) // after its session, as everywhere
 	})
 }
 

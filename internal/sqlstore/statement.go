@@ -18,11 +18,11 @@ type statement struct {
 	prepared atomic.Pointer[sql.Stmt]
 }
 
-func (s *statements) get(text string, named func(string) string) *statement {
+func (s *statements) get(text string, said func(string) string) *statement {
 	if st, ok := s.all.Load(text); ok {
 		return st.(*statement)
 	}
-	st, _ := s.all.LoadOrStore(text, &statement{text: named(text)})
+	st, _ := s.all.LoadOrStore(text, &statement{text: said(text)})
 	return st.(*statement)
 }
 

@@ -16,43 +16,54 @@ func (v view) read(ctx context.Context, do func(ctx context.Context, on place) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return v.store.dialect.Fault(do(ctx, place{view: v, tx: v.host}))
+	return v.store.fault(do(ctx, place{view: v, tx: v.host}))
 }
 
-// write calls do with where to write, and with the clock. What do writes is
-// committed if it returns nil, else there will be no trace of it.
-func (v view) write(ctx context.Context, do func(ctx context.Context, on place, clock time.Time) error) error {
+// write calls do with where to write, and with the clock, once it holds the
+// keys. What do writes is committed if it returns nil, else there will be no trace of it.
+func (v view) write(ctx context.Context, keys keys, do func(ctx context.Context, on place, clock time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	locked := func(ctx context.Context, on place) error {
-		if _, err := on.exec(ctx, v.store.dialect.Lock); err != nil {
+		clock, err := on.lock(ctx, keys)
+		if err != nil {
 			return err
 		}
-		return do(ctx, on, v.store.clock())
+		return do(ctx, on, clock)
 	}
 	if v.host != nil {
-		return v.store.dialect.Fault(v.nested(ctx, locked))
+		return v.store.fault(v.nested(ctx, locked))
 	}
-	return v.store.dialect.Fault(v.transact(ctx, locked))
+	return v.store.fault(v.transact(ctx, locked))
 }
 
-// transact is a transaction of our own. Only the wait for its lock ends with
-// ctx: to break a statement off saves nothing, and to break a COMMIT off
-// leaves nobody knowing whether it happened.
+// commitWait is how long the reply to a COMMIT is waited for where many write
+// at once. Then nobody knows what became of it.
+const commitWait = 30 * time.Second
+
+// transact is a transaction of our own. It ends with ctx until it is about to
+// be committed; to break a COMMIT off would leave nobody knowing whether it
+// happened. Under the one lock of a database only the wait for that ends with
+// ctx: to break a statement off saves nothing.
 func (v view) transact(ctx context.Context, do func(context.Context, place) error) error {
 	s := v.store
-	select {
-	case s.writer <- struct{}{}:
-		defer func() { <-s.writer }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	whole := context.WithoutCancel(ctx)
+	during := ctx
+	isolation := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	if s.writer != nil {
+		select {
+		case s.writer <- struct{}{}:
+			defer func() { <-s.writer }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		during, isolation = whole, nil
+	}
 	waiting, cancel := context.WithCancel(whole)
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
-	tx, err := s.db.BeginTx(waiting, nil)
+	tx, err := s.db.BeginTx(waiting, isolation)
 	if !stop() {
 		if err == nil {
 			_ = tx.Rollback() // it holds nothing
@@ -65,11 +76,14 @@ func (v view) transact(ctx context.Context, do func(context.Context, place) erro
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
 
 	var fresh []*statement
-	if err := do(whole, place{view: v, tx: tx, fresh: &fresh}); err != nil {
+	if err := do(during, place{view: v, tx: tx, fresh: &fresh}); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if s.writer == nil {
+		defer time.AfterFunc(commitWait, cancel).Stop()
 	}
 	if err := tx.Commit(); err != nil {
 		if s.dialect.RolledBack(err) {
@@ -86,6 +100,8 @@ func (v view) transact(ctx context.Context, do func(context.Context, place) erro
 
 // nested is a savepoint in the host's transaction.
 func (v view) nested(ctx context.Context, do func(context.Context, place) error) error {
+	v.turn.Lock()
+	defer v.turn.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	if _, err := v.host.ExecContext(ctx, "SAVEPOINT bunkroom"); err != nil {
 		return err
@@ -154,7 +170,7 @@ func (p place) rows(ctx context.Context, text string, args ...any) (*sql.Rows, e
 }
 
 func (p place) statement(text string) *statement {
-	return p.store.statements.get(text, p.store.named)
+	return p.store.statements.get(text, p.store.text)
 }
 
 // prepared is st prepared for this place, or nil where it has to run as text.

@@ -43,9 +43,9 @@ func upgraded(t *testing.T, db *sqlstore.Config, second string) *sqlstore.DB {
 		t.Fatal(err)
 	}
 	db.Dialect = sqlstore.Dialect{
-		Bun: sqlitedialect.New(), Begin: "BEGIN IMMEDIATE", Lock: "DELETE FROM bunkroom_fences WHERE 0",
-		Objects: "SELECT type, name FROM sqlite_schema",
-		Fault:   func(err error) error { return err }, RolledBack: func(error) bool { return false },
+		Bun: sqlitedialect.New(), Text: strings.Clone, Begin: []string{"BEGIN IMMEDIATE"}, Lock: "DELETE FROM bunkroom_fences WHERE 0",
+		Objects:    "SELECT type, name FROM sqlite_schema",
+		RolledBack: func(error) bool { return false },
 		Migrations: fstest.MapFS{
 			"0001_schema.tx.up.sql": {Data: first},
 			"0002_remade.tx.up.sql": {Data: []byte(second)},

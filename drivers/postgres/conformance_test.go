@@ -1,0 +1,22 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
+	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/sessiontest"
+)
+
+func TestStore(t *testing.T) {
+	sessiontest.TestStore(t, func(t *testing.T, c *sessiontest.Clock) session.Store { return fresh(t, c).Sessions() }, nil)
+}
+
+func TestLeases(t *testing.T) {
+	sessiontest.TestLeases(t, func(t *testing.T, c *sessiontest.Clock) session.Leases { return fresh(t, c).Leases() }, nil)
+}
+
+func TestMounts(t *testing.T) {
+	mounttest.TestStore(t, func(t *testing.T) mount.Store { return migrated(t).Mounts() })
+}

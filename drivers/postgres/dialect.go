@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/bunkroom/bunkroom/internal/sqlstore"
+)
+
+const (
+	// micros is the server's clock, in whole microseconds, which is what it has.
+	micros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+	// keys takes its locks one after the other in the inner query, and reads
+	// the clock in the outer one, once that has its row.
+	keys = `SELECT ` + micros + `, current_setting('transaction_isolation') FROM
+		(SELECT count(pg_advisory_xact_lock(k)) AS held FROM unnest(CAST(? AS text)::bigint[]) AS k) AS n WHERE n.held >= 0`
+
+	// objects are those that a statement would find under the prefix. A disabled trigger is none.
+	objects = `
+		SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'i' THEN 'index' ELSE 'table' END, c.relname::text
+			FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'v', 'i') AND c.relname LIKE 'bunkroom_%' AND pg_table_is_visible(c.oid)
+		UNION ALL SELECT 'trigger', t.tgname::text
+			FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+			WHERE t.tgname LIKE 'bunkroom_%' AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND pg_table_is_visible(c.oid)
+		UNION ALL SELECT 'function', p.proname::text
+			FROM pg_proc AS p WHERE p.proname LIKE 'bunkroom_%' AND pg_function_is_visible(p.oid)`
+)
+
+func dialect() sqlstore.Dialect {
+	return sqlstore.Dialect{
+		Bun:        pgdialect.New(),
+		Text:       text,
+		Migrations: sqlstore.Migrations("postgres"),
+		Begin: []string{
+			"BEGIN ISOLATION LEVEL READ COMMITTED",
+			"SELECT pg_advisory_xact_lock(hashtext('bunkroom_ migrate'))",
+		},
+		Objects:    objects,
+		Fault:      fault,
+		Absent:     absent,
+		RolledBack: rolledBack,
+		Keys:       keys,
+	}
+}
+
+// text says a statement in Postgres' words: its arguments are numbered, and
+// the clock is a query of its own, so that it is read once.
+func text(statement string) string {
+	statement = strings.ReplaceAll(statement, "NOW()", "(SELECT "+micros+")")
+	parts := strings.Split(statement, "?") // no statement has one in quotes
+	var b strings.Builder
+	b.WriteString(parts[0])
+	for i, part := range parts[1:] {
+		b.WriteString("$" + strconv.Itoa(i+1) + part)
+	}
+	return b.String()
+}

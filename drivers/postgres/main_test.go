@@ -1,0 +1,122 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/bunkroom/bunkroom/drivers/postgres"
+	"github.com/bunkroom/bunkroom/internal/pgtest"
+	"github.com/bunkroom/bunkroom/session/sessiontest"
+)
+
+var (
+	server  pgtest.Server
+	schemas atomic.Int64 // how many there have been
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	server.Stop()
+	os.Exit(code)
+}
+
+// admin runs statements as the superuser, outside of any test's schema.
+func admin(t testing.TB, statements ...string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, server.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, text := range statements {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+// schema makes a schema and returns its name and a data source name with it on the search path.
+func schema(t testing.TB) (name, dsn string) {
+	t.Helper()
+	dsn = server.DSN(t)
+	name = fmt.Sprintf("test_%d", schemas.Add(1))
+	admin(t, "CREATE SCHEMA "+name)
+	t.Cleanup(func() { admin(t, "SET client_min_messages = error; DROP SCHEMA "+name+" CASCADE") })
+	return name, dsn + " search_path=" + name
+}
+
+// opened opens a database, which is closed when the test ends.
+func opened(t testing.TB, dsn string, opts *postgres.Options) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), dsn, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// migrated opens a database with the schema in a schema of its own.
+func migrated(t testing.TB) *postgres.DB {
+	t.Helper()
+	_, dsn := schema(t)
+	db := opened(t, dsn, nil)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// fresh is migrated on a server whose clock goes with the suite's: a function
+// of the same name comes before the server's own on the search path.
+func fresh(t testing.TB, clock *sessiontest.Clock) *postgres.DB {
+	t.Helper()
+	name, dsn := schema(t)
+	admin(t, "CREATE TABLE "+name+".shift AS SELECT interval '0' AS by",
+		"CREATE FUNCTION "+name+".clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + by FROM "+name+".shift'")
+	db := opened(t, dsn+",pg_catalog", nil)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.OnStep(func(d time.Duration) {
+		run(t, db, "UPDATE shift SET by = by + $1 * interval '1 microsecond'", d.Microseconds())
+	})
+	return db
+}
+
+func run(t testing.TB, db *postgres.DB, text string, args ...any) {
+	t.Helper()
+	if _, err := db.SQL().ExecContext(t.Context(), text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// count is the one number that a query answers with.
+func count(t testing.TB, db *postgres.DB, query string, args ...any) (n int) {
+	t.Helper()
+	if err := db.SQL().QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// pool is a host's own pool.
+func pool(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { db.Close() })
+	return db
+}

@@ -1,0 +1,44 @@
+package sqlstore
+
+import (
+	"io/fs"
+
+	"github.com/uptrace/bun/schema"
+)
+
+// Dialect is what differs between databases.
+type Dialect struct {
+	// Bun quotes for lists.
+	Bun schema.Dialect
+	// Text says a fixed statement in the dialect's words. In the source, "?" is
+	// an argument, NOW() the database's clock in microseconds (to be said as
+	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
+	// SHARE and FOR UPDATE stand at the end, where the rows that are read must
+	// stay as they are until the transaction ends.
+	Text func(statement string) string
+	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
+	Migrations fs.FS
+	// Begin are the statements that begin a migration: nobody else migrates until it ends.
+	Begin []string
+	// Objects lists the schema's objects: their kind, in lower case, and their name. "bunkroom_" stands for the prefix.
+	Objects string
+	// Fault turns the driver's errors into the dialect's own, or the
+	// session's, and returns others as they are. May be nil.
+	Fault func(error) error
+	// Absent reports whether an error says that something in a statement is not in the schema. May be nil.
+	Absent func(error) bool
+	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
+	RolledBack func(err error) bool
+
+	// Of the following one is set. It is how a write, in its first statement,
+	// sees to it that what it is about to count or to miss stays as it is.
+
+	// Lock takes the one write lock of the database. Only one transaction of a
+	// process writes, and no statement is broken off.
+	Lock string
+	// Keys takes the locks whose numbers its one argument lists, as in
+	// "{1,2}", in that order, and waits for each. It answers with the clock,
+	// read once all are held, and with the transaction's isolation, which must
+	// be "read committed": then every statement sees what was committed before it began.
+	Keys string
+}
