@@ -22,12 +22,14 @@ for module in $(1); do echo "==> $$module: $(2)"; (cd "$$module" && $(2)); done
 endef
 
 # deps asks for what each component is needed for, and installs what is missing
-# where it can: as root, on Debian and its like.
+# where it can: as root, on Debian and its like. The package postgresql starts a
+# server of its own, which no test uses: they start theirs with its programs.
 deps:
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	command -v git >/dev/null || missing="$$missing git"; \
 	echo '#include <stdlib.h>' | gcc -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
+	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "==> installing:$$missing"; \

@@ -34,6 +34,7 @@
 //	session          sessions and conversations: rows, work, upkeep
 //	drivers/memory   every store in memory, and a scripted provider of sandboxes
 //	drivers/sqlite   every store in a SQLite file
+//	drivers/postgres every store in a Postgres database, for several replicas
 //	drivers/local    sandboxes as confined processes of this host
 //	drivers/dir      mounts as plain directories
 //

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,13 @@ var (
 	schemas atomic.Int64 // how many there have been
 )
 
+// superuser has a connection that all tests share.
+var superuser struct {
+	once sync.Once
+	db   *sql.DB
+	err  error
+}
+
 func TestMain(m *testing.M) {
 	code := m.Run()
 	server.Stop()
@@ -31,26 +39,25 @@ func TestMain(m *testing.M) {
 // admin runs statements as the superuser, outside of any test's schema.
 func admin(t testing.TB, statements ...string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	conn, err := pgx.Connect(ctx, server.DSN(t))
-	if err != nil {
-		t.Fatal(err)
+	dsn := server.DSN(t)
+	superuser.once.Do(func() { superuser.db, superuser.err = sql.Open("pgx", dsn) })
+	if superuser.err != nil {
+		t.Fatal(superuser.err)
 	}
-	defer conn.Close(ctx)
 	for _, text := range statements {
-		if _, err := conn.Exec(ctx, text); err != nil {
+		if _, err := superuser.db.ExecContext(context.WithoutCancel(t.Context()), text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
 }
 
-// schema makes a schema and returns its name and a data source name with it on the search path.
+// schema makes a schema, which goes with the server, and returns its name and
+// a data source name with it on the search path.
 func schema(t testing.TB) (name, dsn string) {
 	t.Helper()
 	dsn = server.DSN(t)
 	name = fmt.Sprintf("test_%d", schemas.Add(1))
 	admin(t, "CREATE SCHEMA "+name)
-	t.Cleanup(func() { admin(t, "SET client_min_messages = error; DROP SCHEMA "+name+" CASCADE") })
 	return name, dsn + " search_path=" + name
 }
 

@@ -119,7 +119,8 @@ func (db *DB) Close() error {
 }
 
 // Tx is a database as seen and written by a transaction of the host. It may
-// be used until the transaction ends.
+// be used until the transaction ends, and by several goroutines at once, which
+// take turns; not so two of them on one transaction.
 type Tx struct{ store *sqlstore.Tx }
 
 // Sessions returns the store of sessions, conversations, sandboxes and the outbox.

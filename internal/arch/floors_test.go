@@ -30,6 +30,7 @@ var house = []room{
 	{Path: "access", Floor: 0, Only: []string{}},
 	{Path: "internal/id", Floor: 0, Only: []string{}, Links: []string{"github.com/google/uuid"}},
 	{Path: "internal/need", Floor: 0, Only: []string{}},
+	{Path: "internal/pgtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},
 	{Path: "billing", Floor: 1, Only: []string{"access"}},
 	{Path: "sandbox", Floor: 1, Only: []string{"access"}},
@@ -45,6 +46,7 @@ var house = []room{
 	{Path: "drivers/dir", Floor: drivers},
 	{Path: "drivers/local/...", Floor: drivers, Links: []string{"golang.org/x/sys"}},
 	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},
+	{Path: "drivers/postgres", Floor: drivers, Links: slices.Concat(bun, postgres)},
 	{Path: "examples/...", Floor: lobby, Links: slices.Concat(bun, sqlite)},
 }
 
@@ -71,6 +73,17 @@ var sqlite = []string{
 	"modernc.org/mathutil",
 	"modernc.org/memory",
 	"modernc.org/sqlite",
+}
+
+// postgres is what the parts of jackc/pgx that database/sql needs link, and bun's dialect for it.
+var postgres = []string{
+	"github.com/jackc/pgpassfile",
+	"github.com/jackc/pgservicefile",
+	"github.com/jackc/pgx/v5",
+	"github.com/jackc/puddle/v2",
+	"github.com/uptrace/bun/dialect/pgdialect",
+	"golang.org/x/sync",
+	"golang.org/x/text",
 }
 
 // placeOf is the room of a folder. A suite's is one above its subject, which

@@ -54,14 +54,14 @@ func (db *DB) Close() error { return db.store.statements.close() }
 
 // Tx is a database as a transaction of the host sees and writes it. It may be
 // used as long as the transaction itself, and by several goroutines at once:
-// their writes take turns.
+// they take turns. (Those that each call [DB.In] don't.)
 type Tx struct{ view }
 
 // view is a database seen from outside any transaction, or from the host's.
 type view struct {
 	store *store
 	host  *sql.Tx
-	turn  *sync.Mutex // with host: one savepoint at a time
+	turn  *sync.Mutex // with host: one read or savepoint at a time
 }
 
 // Sessions returns the store of sessions, conversations, sandboxes and the outbox.

@@ -16,6 +16,10 @@ func (v view) read(ctx context.Context, do func(ctx context.Context, on place) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if v.host != nil {
+		v.turn.Lock()
+		defer v.turn.Unlock()
+	}
 	return v.store.fault(do(ctx, place{view: v, tx: v.host}))
 }
 

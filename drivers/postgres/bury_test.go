@@ -1,0 +1,128 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/drivers/postgres"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+// The delete trigger buries exactly what sandbox.Row.Buried does, in every
+// state, however the row is deleted. (T-32, S-03)
+func TestTriggerBuriesAsRowDoes(t *testing.T) {
+	for _, d := range []struct {
+		name string
+		do   func(t *testing.T, db *postgres.DB, c session.Change)
+	}{
+		{"by a commit", func(t *testing.T, db *postgres.DB, c session.Change) {
+			commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+		}},
+		{"by a cascade from the session", func(t *testing.T, db *postgres.DB, c session.Change) {
+			run(t, db, "DELETE FROM bunkroom_sessions WHERE id = $1", string(c.Session.ID))
+		}},
+		{"by hand", func(t *testing.T, db *postgres.DB, c session.Change) {
+			run(t, db, "DELETE FROM bunkroom_sandboxes WHERE id = $1", string(c.Sandbox.ID))
+		}},
+		{"all at once", func(t *testing.T, db *postgres.DB, _ session.Change) { run(t, db, "DELETE FROM bunkroom_sandboxes") }},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			db := migrated(t)
+			for state := sandbox.None; state <= sandbox.Destroying; state++ {
+				for _, incarnation := range []sandbox.Incarnation{"", "i-1"} {
+					for _, notBefore := range []time.Time{{}, time.Date(2026, 5, 6, 7, 8, 9, 123_000, time.UTC)} {
+						c := spawn("p")
+						*c.Sandbox = sandbox.Row{
+							ID: c.Sandbox.ID, Session: c.Session.ID, Provider: "prov", Key: "k", Payer: "payer", Deployment: "dep",
+							State: state, Generation: 7, Name: "bkr-g7", Incarnation: incarnation, Host: "h1", Nonce: "n",
+							NotBefore: notBefore, AbsentSince: time.Unix(1, 0), Attempts: 3,
+						}
+						c = commit(t, db.Sessions(), c)
+						d.do(t, db, c)
+						var want []sandbox.Tombstone
+						if buried, ok := c.Sandbox.Buried(); ok {
+							want = []sandbox.Tombstone{buried}
+						}
+						if diff := cmp.Diff(want, outbox(t, db.Sessions(), "h1")); diff != "" {
+							t.Errorf("state %v, incarnation %q, not before %v (-Buried +trigger):\n%s", state, incarnation, notBefore, diff)
+						}
+						run(t, db, "DELETE FROM bunkroom_outbox")
+					}
+				}
+			}
+		})
+	}
+}
+
+// What the outbox has already stays as it is when a row that means the same
+// machine is deleted: proof gathered so far is not lost. (T-31, T-33)
+func TestTriggerKeepsWhatIsBuried(t *testing.T) {
+	db := migrated(t)
+	c := spawn("p")
+	c.Sandbox.State, c.Sandbox.Generation, c.Sandbox.Incarnation, c.Sandbox.Name = sandbox.Live, 2, "i-2", "bkr-g2"
+	commit(t, db.Sessions(), c)
+	same, _ := c.Sandbox.Buried()
+	same.Attempts, same.LastError = 4, "not \xff quite \x00 text" // of a provider, which may say anything
+	commit(t, db.Sessions(), session.Change{Bury: []sandbox.Tombstone{same}})
+	commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	got := outbox(t, db.Sessions())
+	if len(got) != 1 || got[0].Attempts != 4 || !strings.HasPrefix(got[0].LastError, "not ") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The trigger writes to the outbox beside its table, whatever the search path
+// of who deletes finds first. (T-32)
+func TestTriggerKeepsToItsSchema(t *testing.T) {
+	name, dsn := schema(t)
+	db := opened(t, dsn, nil)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := migrated(t)
+	c := spawn("p")
+	c.Sandbox.State, c.Sandbox.Generation = sandbox.Live, 1
+	commit(t, db.Sessions(), c)
+	run(t, elsewhere, "DELETE FROM "+name+".bunkroom_sandboxes")
+	if here, there := len(outbox(t, db.Sessions())), len(outbox(t, elsewhere.Sessions())); here != 1 || there != 0 {
+		t.Errorf("%d tombstones beside the table and %d on the search path, want 1 and 0", here, there)
+	}
+}
+
+// The table can't be emptied past the trigger, neither by itself nor along with its sessions. (T-32)
+func TestTruncateIsRefused(t *testing.T) {
+	db := migrated(t)
+	c := spawn("p")
+	c.Sandbox.State = sandbox.Live
+	commit(t, db.Sessions(), c)
+	for _, text := range []string{"TRUNCATE bunkroom_sandboxes", "TRUNCATE bunkroom_sessions CASCADE"} {
+		if _, err := db.SQL().ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "must not be truncated") {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+	if got := load(t, db.Sessions(), session.Address{Session: c.Session.ID}); got.Sandbox.State != sandbox.Live {
+		t.Errorf("got %+v", got.Sandbox)
+	}
+}
+
+// A deleted session leaves its conversations, unbound, in their project. (S-03)
+func TestDeleteKeepsConversations(t *testing.T) {
+	db := migrated(t)
+	for _, project := range []access.ProjectID{"", "p1"} {
+		c := spawn(project)
+		commit(t, db.Sessions(), c)
+		run(t, db, "DELETE FROM bunkroom_sessions WHERE id = $1", string(c.Session.ID))
+		got := load(t, db.Sessions(), session.Address{Conversation: c.Conversation.ID})
+		if got.Conversation.Session != "" || got.Conversation.Project != project || got.Session.ID != "" {
+			t.Errorf("project %q: got %+v", project, got)
+		}
+	}
+	if n := count(t, db, "SELECT count(*) FROM bunkroom_conversations WHERE session_project IS NOT NULL"); n != 0 {
+		t.Errorf("%d conversations still refer to a session's project", n)
+	}
+}

@@ -1,0 +1,7 @@
+package postgres
+
+// What tests look at from outside.
+var (
+	Dialect       = dialect
+	CheckSettings = checkSettings
+)
