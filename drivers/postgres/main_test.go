@@ -83,21 +83,29 @@ func migrated(t testing.TB) *postgres.DB {
 	return db
 }
 
-// fresh is migrated on a server whose clock goes with the suite's: a function
-// of the same name comes before the server's own on the search path.
+// fresh is migrated on a server whose clock goes with the suite's.
 func fresh(t testing.TB, clock *sessiontest.Clock) *postgres.DB {
+	t.Helper()
+	return shifted(t, clock)[0]
+}
+
+// shifted are two replicas on a server whose clock goes with the
+// suite's: a function of the same name comes before the server's own on the search path.
+func shifted(t testing.TB, clock *sessiontest.Clock) (both [2]*postgres.DB) {
 	t.Helper()
 	name, dsn := schema(t)
 	admin(t, "CREATE TABLE "+name+".shift AS SELECT interval '0' AS by",
 		"CREATE FUNCTION "+name+".clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + by FROM "+name+".shift'")
-	db := opened(t, dsn+",pg_catalog", nil)
-	if err := db.Migrate(t.Context()); err != nil {
+	for i := range both {
+		both[i] = opened(t, dsn+",pg_catalog", nil)
+	}
+	if err := both[0].Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clock.OnStep(func(d time.Duration) {
-		run(t, db, "UPDATE shift SET by = by + $1 * interval '1 microsecond'", d.Microseconds())
+		admin(t, fmt.Sprintf("UPDATE %s.shift SET by = by + %d * interval '1 microsecond'", name, d.Microseconds()))
 	})
-	return db
+	return both
 }
 
 func run(t testing.TB, db *postgres.DB, text string, args ...any) {

@@ -15,6 +15,7 @@ import (
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/postgres"
 	"github.com/bunkroom/bunkroom/internal/id"
+	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
 
@@ -116,6 +117,51 @@ func TestQueriesPerCall(t *testing.T) {
 		_, err := store.Commit(t.Context(), c)
 		return err
 	})
+}
+
+// Every change comes to its rows in one order, sessions first and each kind by
+// id, so that no two wait for each other in a circle: the second of an end and
+// an ensure waits for the first, and is not found out to be in a deadlock.
+func TestOneOrder(t *testing.T) {
+	db, spy := spied(t, "exec")
+	a, b := commit(t, db.Sessions(), spawn("p")), commit(t, db.Sessions(), spawn("p")) // a's ids are the smaller ones
+	guard := func(c session.Change) (session.Guard, session.Guard) {
+		return session.Guard{Session: c.Session.ID, Version: 1}, session.Guard{Sandbox: c.Sandbox.ID, Version: 1}
+	}
+	sa, ba := guard(a)
+	sb, bb := guard(b)
+	for _, c := range []struct {
+		change session.Change
+		want   []string
+	}{
+		{session.Change{Expect: []session.Guard{bb, sb, ba, sa}}, []string{"sessions FOR SHARE", "sessions FOR SHARE", "sandboxes FOR SHARE", "sandboxes FOR SHARE"}},
+		{session.Change{Sandbox: a.Sandbox, Expect: []session.Guard{bb, sa}}, []string{"sessions FOR SHARE", "sandboxes UPDATE", "sandboxes FOR SHARE"}},
+		{session.Change{Session: b.Session, End: true, Expect: []session.Guard{ba, sa}}, []string{"sessions FOR SHARE", "sessions UPDATE", "sandboxes FOR SHARE"}},
+		{session.Change{Delete: []session.ID{b.Session.ID, a.Session.ID}, Bury: []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "x"}}}},
+			[]string{"sessions FOR UPDATE", "sessions FOR UPDATE", "outbox INSERT", "sessions DELETE", "sessions DELETE"}},
+	} {
+		tx, err := db.SQL().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, text := range spy.during(func() { commit(t, db.In(tx).Sessions(), c.change) }) {
+			for _, table := range []string{"sessions", "sandboxes", "outbox"} {
+				for _, verb := range []string{"FOR SHARE", "FOR UPDATE", "UPDATE", "INSERT", "DELETE"} {
+					if strings.Contains(text, "bunkroom_"+table) && strings.Contains(text, verb) {
+						got = append(got, table+" "+verb)
+						break
+					}
+				}
+			}
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: got %v, want %v", c.change, got, c.want)
+		}
+	}
 }
 
 // The stores work in whatever way the host's pool sends statements.

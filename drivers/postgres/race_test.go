@@ -71,6 +71,9 @@ func TestLastPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			for _, db := range dbs { // to connect takes longer than to take a place
+				connected(t, db)
+			}
 			admitted := 0
 			for _, err := range atOnce(callers, func(i int) error { return what.take(dbs[i%2], 100+i) }) {
 				limit, refused := errors.AsType[*session.LimitError](err)
@@ -85,6 +88,18 @@ func TestLastPlace(t *testing.T) {
 				t.Errorf("%d were admitted, want 1", admitted)
 			}
 		})
+	}
+}
+
+// connected has all connections of the pool made.
+func connected(t *testing.T, db *postgres.DB) {
+	t.Helper()
+	for range db.SQL().Stats().MaxOpenConnections {
+		conn, err := db.SQL().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
 	}
 }
 
@@ -188,22 +203,14 @@ func TestExpectationsHold(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			dbs := replicas(t)
 			stored := commit(t, dbs[0].Sessions(), spawn("p"))
-			tx, err := dbs[0].SQL().BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tx.Rollback()
-			commit(t, dbs[0].In(tx).Sessions(), c.first(stored))
-			second := make(chan error)
-			go func() {
-				_, err := dbs[1].Sessions().Commit(t.Context(), c.second(stored))
-				second <- err
-			}()
-			blocked(t, dbs[0])
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-second; !errors.Is(err, c.want) {
+			err := while(t, dbs, func(tx *postgres.Tx) error {
+				_, err := tx.Sessions().Commit(t.Context(), c.first(stored))
+				return err
+			}, func(db *postgres.DB) error {
+				_, err := db.Sessions().Commit(t.Context(), c.second(stored))
+				return err
+			})
+			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -216,22 +223,15 @@ func TestFenceSurvivesOpening(t *testing.T) {
 	dbs := replicas(t)
 	c := commit(t, dbs[0].Sessions(), spawn("p"))
 	lease := session.Lease{Kind: session.LeaseWork, Name: string(c.Session.ID), Holder: "w1", Payer: "alice", Slots: 5, For: time.Minute}
-	tx, err := dbs[0].SQL().BeginTx(t.Context(), nil)
+	var first session.Lease
+	err := while(t, dbs, func(tx *postgres.Tx) (err error) {
+		first, err = tx.Leases().Acquire(t.Context(), lease)
+		return err
+	}, func(db *postgres.DB) error {
+		_, err := db.Sessions().Commit(t.Context(), session.Change{Delete: []session.ID{c.Session.ID}})
+		return err
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	first, err := dbs[0].In(tx).Leases().Acquire(t.Context(), lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deleted := make(chan error)
-	go func() {
-		_, err := dbs[1].Sessions().Commit(t.Context(), session.Change{Delete: []session.ID{c.Session.ID}})
-		deleted <- err
-	}()
-	blocked(t, dbs[0])
-	if err := errors.Join(tx.Commit(), <-deleted); err != nil {
 		t.Fatal(err)
 	}
 	lease.Holder = "w2"
