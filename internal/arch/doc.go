@@ -68,7 +68,7 @@
 //
 // # Text
 //
-// No file that git keeps has a note to oneself, more than 500 lines, a path of
+// A package has a comment that begins with its name. No file that git keeps has a note to oneself, more than 500 lines, a path of
 // the machine it was written on, or the name of a host that packages come from.
 //
 // A rule is itself tested, on a few lines made up to break it.
