@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -87,6 +88,12 @@ func primary(err error) int {
 func busy(err error) bool {
 	code := primary(err)
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
+}
+
+// absent reports that a table of ours is not there: our statements name no
+// other. SQLite has no code of its own for it, only the words.
+func absent(err error) bool {
+	return primary(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
 // fault gives the errors of the driver their own types.

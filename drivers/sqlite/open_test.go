@@ -280,3 +280,33 @@ func TestDeferredTransactions(t *testing.T) {
 		t.Errorf("got %v, want a BusyError", err)
 	}
 }
+
+// What was not migrated says so, whatever is asked of it, and works once it is.
+func TestUnmigratedSaysSo(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "b.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ask := func() map[string]error {
+		_, load := db.Sessions().Load(t.Context(), session.Address{Session: "s"})
+		_, commit := db.Sessions().Commit(t.Context(), session.Change{Conversation: &session.Conversation{ID: "c", Owner: "o"}})
+		_, list := db.Sessions().List(t.Context(), session.ListQuery{Owner: "o", Limit: 1})
+		_, expired := db.Leases().Expired(t.Context(), 1)
+		_, find := db.Mounts().Find(t.Context(), "user:o", "slug")
+		return map[string]error{"load": load, "commit": commit, "list": list, "expired": expired, "find": find}
+	}
+	for what, err := range ask() {
+		if _, ok := errors.AsType[*sqlite.SchemaError](err); !ok {
+			t.Errorf("%s: %v, want a SchemaError", what, err)
+		}
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range ask() {
+		if _, ok := errors.AsType[*sqlite.SchemaError](err); ok {
+			t.Errorf("%s, migrated: %v", what, err)
+		}
+	}
+}

@@ -104,6 +104,7 @@ func dialect() sqlstore.Dialect {
 		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",
 		Fault:      fault,
+		Absent:     absent,
 		RolledBack: busy,
 	}
 }

@@ -51,6 +51,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt does not wait for the tidying up
 
 	out := io.Writer(os.Stdout)
 	if *asJSON {
