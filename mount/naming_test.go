@@ -79,8 +79,8 @@ func TestNamesAlias(t *testing.T) {
 		"cwd":                    "cwd",
 		"CWD":                    "cwd",
 		" cwd ":                  "cwd",
-		"Claude Projects":        "claude-projects",
-		"claude-projects":        "claude-projects",
+		"Tax Projects":           "tax-projects",
+		"tax-projects":           "tax-projects",
 		"--a..b__c--":            "a-b-c",
 		"Über Größe 2":           "ber-gr-e-2",
 		"\u212aelvin":            "elvin", // its lower case is a plain k, but only by the tables of Unicode
