@@ -126,11 +126,10 @@ func TestUnconfinedSaysSo(t *testing.T) {
 	}
 }
 
-// A run that is killed leaves nothing that the next run does not see to.
-func TestAfterAKill(t *testing.T) {
-	confined(t)
-	bin, data := program(t), t.TempDir()
-	cmd := exec.Command(bin, "-data", data, "-repo", "testdata")
+// midway starts the program and returns, with the rest of its output, once
+// its machine is working.
+func midway(t *testing.T, cmd *exec.Cmd) io.Reader {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +145,15 @@ func TestAfterAKill(t *testing.T) {
 			t.Fatalf("%v\n%s", err, told.String())
 		}
 	}
+	return out
+}
+
+// A run that is killed leaves nothing that the next run does not see to.
+func TestAfterAKill(t *testing.T) {
+	confined(t)
+	bin, data := program(t), t.TempDir()
+	cmd := exec.Command(bin, "-data", data, "-repo", "testdata")
+	midway(t, cmd)
 	cmd.Process.Kill()
 	cmd.Wait()
 	_, again := tell(t, bin, os.Getenv("PATH"), "-data", data, "-repo", "testdata")
@@ -214,27 +222,13 @@ func TestTwoAtOnce(t *testing.T) {
 	confined(t)
 	bin, data := program(t), t.TempDir()
 	first := exec.Command(bin, "-data", data, "-repo", "testdata")
-	out, err := first.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var told strings.Builder
-	for buf := make([]byte, 256); !strings.Contains(told.String(), "building for ever"); {
-		n, err := out.Read(buf)
-		told.Write(buf[:n])
-		if err != nil {
-			t.Fatalf("%v\n%s", err, told.String())
-		}
-	}
+	out := midway(t, first)
 	second, err := exec.Command(bin, "-data", data, "-repo", "testdata").CombinedOutput()
 	if err == nil || !strings.Contains(string(second), "another run uses") {
 		t.Errorf("the second run: %v\n%s", err, second)
 	}
 	rest, _ := io.ReadAll(out)
 	if err := first.Wait(); err != nil {
-		t.Errorf("the first run: %v\n%s%s", err, told.String(), rest)
+		t.Errorf("the first run: %v\n…%s", err, rest)
 	}
 }
