@@ -65,6 +65,10 @@ var (
 		{"with their own right to run code", func(w *world) bool { return w.f.Code != access.Yes }, access.ReasonNoCode, false},
 		{"and their agent's", func(w *world) bool { return w.a.Agent != "" && w.f.AgentCode != access.Yes }, access.ReasonAgentNoCode, false},
 	}
+	// An environment has a project and no owner: what is said to be personal is nobody's.
+	shared = join(begin, []line{
+		{"what is personal has no environments", personal, access.ReasonNotOwner, true},
+	}, reach)
 	private = []line{
 		{"somebody else's private thread", func(w *world) bool { return !w.shared && w.a.User != w.sessionOwner }, access.ReasonPrivateConversation, true},
 	}
@@ -91,7 +95,8 @@ func (w *world) session() access.SessionFacts {
 	return access.SessionFacts{Owner: w.owner, Project: w.project}
 }
 
-// deciders. SpawnSession makes its own owner, so its cases have the actor as one.
+// deciders. SpawnSession makes its own owner, so its cases have the actor as
+// one; those of an environment are not told who opened it, whatever the case says.
 var deciders = []decider{
 	{"SeeSession", func(w *world) access.Decision { return access.SeeSession(w.a, w.session(), w.f) }, reach, access.WantRole},
 	{"UseSession", func(w *world) access.Decision { return access.UseSession(w.a, w.session(), w.f) }, reach, access.WantRole},
@@ -107,6 +112,9 @@ var deciders = []decider{
 		c := access.ConversationFacts{Owner: w.owner, Project: w.project, Shared: w.shared}
 		return access.SeeConversation(w.a, c, w.sessionOwner, w.f)
 	}, join(begin, always, reach, private), access.WantRole},
+	{"UseEnvironment", func(w *world) access.Decision { return access.UseEnvironment(w.a, w.project, w.f) }, shared, access.WantRole},
+	{"DeleteEnvironment", func(w *world) access.Decision { return access.DeleteEnvironment(w.a, w.project, w.f) },
+		join(shared, ending), access.WantRole | access.WantCode | access.WantAgent},
 }
 
 func twin(w *world, table []line) access.Decision {

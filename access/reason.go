@@ -67,7 +67,7 @@ var reasonTexts = [reasons]reasonText{
 	ReasonUnknown:             {"unknown", 404, "not_found", "Not found."},
 	ReasonNoCode:              {"no_code", 403, "forbidden", "You may not run code here."},
 	ReasonAgentNoCode:         {"agent_no_code", 403, "forbidden", "This agent may not run code here."},
-	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "forbidden", "Only the session's owner or a project admin may end it."},
+	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "forbidden", "Only its owner or an admin of the project may end it."},
 	ReasonAgentElsewhere:      {"agent_elsewhere", 400, "wrong_project", "The agent belongs to another project than the session."},
 	ReasonAgentUnavailable:    {"agent_unavailable", 409, "agent_unavailable", "This agent is not available."},
 	ReasonAssistantOnly:       {"assistant_only", 400, "assistant_only", "A personal session hosts only the assistant."},

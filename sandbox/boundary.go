@@ -144,6 +144,9 @@ type Cmd struct {
 	// Detached: the process outlives ctx and this handle, at most until the
 	// machine is destroyed. Where a provider can't, ErrUnsupported.
 	Detached bool
+	// Tag names whom the process, with all that it starts, belongs to, for a
+	// [Reaper]; empty is nobody. Letters, digits, '-', '_' and '.', at most 64 of them.
+	Tag string
 }
 
 // Defaults of Cmd.

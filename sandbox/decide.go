@@ -56,6 +56,8 @@ func Decide(row Row, f Facts, e Event) (Step, error) {
 			return Step{}, notAllowed(row, e)
 		}
 		return Step{}, nil // "ended" is cleared by whoever owns the sandbox; a teardown goes on
+	case HostGone:
+		return hostGone(row, e)
 	case Deleted:
 		if t, ok := row.Buried(); ok {
 			return Step{Bury: []Tombstone{t}}, nil
@@ -289,13 +291,13 @@ func observedDestroying(row Row, f Facts, e Observed) (Step, error) {
 }
 
 func stop(row Row, f Facts, e Stop) (Step, error) {
-	if e.Why > StopIdle || e.Why != StopEnd && row.State != Live {
+	if e.Why > StopIdle || e.Why == StopIdle && row.State != Live {
 		return Step{}, notAllowed(row, e)
 	}
 	if e.Why == StopIdle && f.SlotsLive {
 		return Step{}, about(row.ID, ErrWorking)
 	}
-	if e.Why == StopEnd && f.Ended {
+	if e.Why != StopIdle && f.Ended {
 		return Step{}, nil // ended already: nothing is killed again
 	}
 	var step Step
@@ -311,6 +313,27 @@ func stop(row Row, f Facts, e Stop) (Step, error) {
 		step.RequireIdle = e.Why == StopIdle
 	}
 	return step, nil
+}
+
+// hostGone: with its host every machine on it is gone, and its files with it.
+// What was to be destroyed is, by the operator's word; what was live is lost,
+// and needs no tombstone: should the host come back all the same, a sweep finds what no row names.
+func hostGone(row Row, e HostGone) (Step, error) {
+	if e.Host == "" || row.Host != e.Host {
+		return Step{}, notAllowed(row, e)
+	}
+	switch row.State {
+	case Creating:
+		return write(cleared(row, None)), nil
+	case Live:
+		row.State, row.AbsentSince = Lost, time.Time{}
+		return write(row), nil
+	case Destroying:
+		step := write(cleared(row, None))
+		step.Stamps.Destroyed = true
+		return step, nil
+	}
+	return Step{}, notAllowed(row, e)
 }
 
 // proof of absence: two not-found answers, the lag apart, with no sighting

@@ -171,7 +171,8 @@ func base() given {
 // no row of the table names for an event, the two extremes are taken.
 func TestDecideTwin(t *testing.T) {
 	rest := event[sandbox.Event](sandbox.NotSent{Nonce: "n1"}, sandbox.NotSent{Nonce: "n2"}, sandbox.NotSent{},
-		sandbox.Unanswered{}, sandbox.Attached{}, sandbox.Unreached{}, sandbox.Reopen{}, sandbox.Deleted{}, nil)
+		sandbox.Unanswered{}, sandbox.Attached{}, sandbox.Unreached{}, sandbox.Reopen{}, sandbox.Deleted{},
+		sandbox.HostGone{Host: "here"}, sandbox.HostGone{Host: "elsewhere"}, sandbox.HostGone{}, nil)
 	factDims := []dim{lossDim(), mountDim(), slotsDim()}
 	for _, p := range []struct {
 		name   string

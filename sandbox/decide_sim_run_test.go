@@ -20,7 +20,7 @@ func (s *sim) ensure(nonce string, accepted int64) proc {
 	if n.row.ID == "" {
 		return nil
 	}
-	step, err := sandbox.Decide(n.row, n.facts, sandbox.Ensure{Nonce: nonce, Caps: s.caps, Key: "bkr-key", Payer: "p"})
+	step, err := sandbox.Decide(n.row, n.facts, sandbox.Ensure{Nonce: nonce, Caps: s.caps, Host: s.here(), Key: "bkr-key", Payer: "p", Deployment: simDeployment})
 	if lost := (*sandbox.LostError)(nil); errors.As(err, &lost) && accepted == 0 {
 		return func() proc { return s.ensure(nonce, lost.Generation) }
 	}
@@ -90,6 +90,9 @@ func (s *sim) killing(doomed []sandbox.Incarnation) proc {
 }
 
 func (s *sim) attach(n snapshot) proc {
+	if n.row.Host != s.here() {
+		return nil // only the other host can tell
+	}
 	found, ok := s.inspect(n.row.Generation, n.row.Incarnation)
 	switch {
 	case !ok:
@@ -112,7 +115,7 @@ func (s *sim) look(n snapshot, stray bool) proc {
 		found = nil // the provider errs: to be missed must not be taken for dead
 	}
 	return func() proc {
-		step, err := sandbox.Decide(n.row, n.facts, sandbox.Observed{Generation: n.row.Generation, Incarnation: n.row.Incarnation, Found: found})
+		step, err := sandbox.Decide(n.row, n.facts, sandbox.Observed{Generation: n.row.Generation, Incarnation: n.row.Incarnation, Host: s.here(), Found: found})
 		if err != nil || step.Write && s.commit(n, step, nil) != committed {
 			return nil
 		}
@@ -120,7 +123,7 @@ func (s *sim) look(n snapshot, stray bool) proc {
 	}
 }
 
-// stop ends the session, or the machine only.
+// stop ends what the sandbox belongs to, or the machine only.
 func (s *sim) stop(why sandbox.StopReason) proc {
 	n := s.load()
 	if n.facts.SlotsLive = s.chance(30); n.row.ID == "" {
@@ -132,7 +135,7 @@ func (s *sim) stop(why sandbox.StopReason) proc {
 	}
 	return func() proc {
 		var also func()
-		if why == sandbox.StopEnd {
+		if why != sandbox.StopIdle {
 			also = func() { s.ended = true }
 		}
 		switch s.commit(n, step, also) {
@@ -189,7 +192,7 @@ func (s *sim) dig(k sandbox.TombstoneKey) proc {
 		if n.row.State == sandbox.Live {
 			live = n.row.Incarnation
 		}
-		step, err := sandbox.DecideTombstone(t, n.facts, live, "", found)
+		step, err := sandbox.DecideTombstone(t, n.facts, live, s.here(), found)
 		if now, there := s.outbox[k]; err != nil || !there || now.Attempts != t.Attempts {
 			if errors.Is(err, sandbox.ErrNotAllowed) && s.row.State == sandbox.Live && s.row.Incarnation == k.Incarnation {
 				s.violated("the outbox names the live machine %s", k.Incarnation)
@@ -207,23 +210,6 @@ func (s *sim) dig(k sandbox.TombstoneKey) proc {
 	}
 }
 
-// sweep buries old machines that nothing names. It kills none. Where names
-// are unique nothing is ever left to it.
-func (s *sim) sweep() proc {
-	if s.caps.UniqueNames {
-		return nil
-	}
-	for _, v := range s.machines {
-		r := s.row
-		inRow := s.exists && (r.Incarnation == v.incarnation || r.Generation == v.generation && (r.State == sandbox.Creating || r.State == sandbox.Destroying))
-		old := !v.born.Add(simWindow + simHorizon + simLag).After(s.now)
-		if v.alive() && old && !inRow && !s.named(v.generation, v.incarnation, true) {
-			s.bury(sandbox.Tombstone{TombstoneKey: sandbox.TombstoneKey{Sandbox: "s", Generation: v.generation, Incarnation: v.incarnation}})
-		}
-	}
-	return nil
-}
-
 // run lets things happen in any order, then without faults until all is settled.
 func (s *sim) run() {
 	for range 50 + s.pick(450) {
@@ -239,6 +225,8 @@ func (s *sim) run() {
 			s.outage = s.now.Add(s.upTo(30 * time.Second))
 		case x == 43 && len(s.machines) > 0: // a machine breaks by itself
 			s.die(s.machines[len(s.machines)-1], false)
+		case x == 44 && s.bound && s.chance(50):
+			s.loseHost()
 		case len(s.procs) > 0:
 			s.resume(x % len(s.procs))
 		}
@@ -269,14 +257,18 @@ func (s *sim) something() proc {
 		return func() proc { return s.ensure(nonce, 0) }
 	case x < 700:
 		return s.reconcile
-	case x < 780:
+	case x < 740:
 		return func() proc { return s.stop(sandbox.StopEnd) }
+	case x < 780:
+		return func() proc { return s.stop(sandbox.StopEnvironment) }
 	case x < 900:
 		return s.reopen
 	case x < 940:
 		return func() proc { return s.stop(sandbox.StopIdle) }
-	case x < 998:
+	case x < 980:
 		return s.sweep
+	case x < 998:
+		return s.operator
 	}
 	return s.remove
 }
@@ -301,6 +293,7 @@ func (s *sim) settle() {
 		s.advance(10 * time.Second)
 		s.start(s.reconcile)
 		s.start(s.sweep)
+		s.start(s.operator)
 	}
 }
 

@@ -26,6 +26,7 @@ type sim struct {
 	*rapid.T
 	caps  sandbox.Caps
 	now   time.Time
+	bound bool // caps.HostBound: machines are bound to the host that made them
 	calm  bool // the faults have stopped
 	steps []string
 
@@ -39,6 +40,8 @@ type sim struct {
 	outage   time.Time
 	sent     map[int64]bool // creates, by generation
 	nonces   int
+	host     int // which of the hosts we are on; those before it are gone
+	suspects map[sandbox.Incarnation]time.Time
 
 	procs []proc
 	// What was proven gone, and for a whole generation the machine that was spared.
@@ -52,6 +55,7 @@ type proc func() proc
 type vm struct {
 	incarnation       sandbox.Incarnation
 	generation        int64
+	host              string
 	born, ready, died time.Time
 }
 
@@ -135,7 +139,7 @@ func (s *sim) create(generation int64) *answer {
 			at = s.now.Add(s.upTo(simHorizon))
 		}
 		s.pending = append(s.pending, late{at, func() {
-			v := &vm{incarnation: sandbox.Incarnation(fmt.Sprintf("i%d", len(s.machines))), generation: generation, born: s.now, ready: s.now}
+			v := &vm{incarnation: sandbox.Incarnation(fmt.Sprintf("i%d", len(s.machines))), generation: generation, host: s.here(), born: s.now, ready: s.now}
 			if s.chance(20) {
 				v.ready = s.now.Add(s.upTo(90 * time.Second))
 			}
@@ -156,7 +160,7 @@ func (s *sim) inspect(generation int64, i sandbox.Incarnation) (found []sandbox.
 	}
 	seen := s.now.Add(-s.upTo(s.caps.Lag()))
 	for _, v := range s.machines {
-		if (v.incarnation == i || i == "" && v.generation == generation) && !v.born.After(seen) && (v.alive() || v.died.After(seen)) {
+		if (v.incarnation == i || i == "" && v.generation == generation) && v.host == s.here() && !v.born.After(seen) && (v.alive() || v.died.After(seen)) {
 			f := sandbox.Found{Incarnation: v.incarnation, Status: sandbox.StatusRunning}
 			if v.ready.After(seen) {
 				f.Status = sandbox.StatusStarting
@@ -173,7 +177,7 @@ func (s *sim) destroy(doomed []sandbox.Incarnation) {
 			continue // it fails, and nobody knows how
 		}
 		for _, v := range s.machines {
-			if v.incarnation == i {
+			if v.incarnation == i && v.host == s.here() {
 				s.pending = append(s.pending, late{s.now.Add(s.upTo(5 * time.Second)), func() { s.die(v, true) }})
 			}
 		}
@@ -314,7 +318,7 @@ func (s *sim) advance(d time.Duration) {
 }
 
 func newSim(t *rapid.T, caps sandbox.Caps) *sim {
-	return &sim{T: t, caps: caps, now: now, exists: true, row: sandbox.Row{ID: "s", Version: 1},
+	return &sim{T: t, caps: caps, bound: caps.HostBound, now: now, suspects: map[sandbox.Incarnation]time.Time{}, exists: true, row: sandbox.Row{ID: "s", Version: 1},
 		outbox: map[sandbox.TombstoneKey]sandbox.Tombstone{}, sent: map[int64]bool{},
 		gone: map[sandbox.Incarnation]bool{}, goneAll: map[int64]sandbox.Incarnation{}}
 }
@@ -329,8 +333,9 @@ func (s *sim) keys() []sandbox.TombstoneKey {
 func TestMachinesUnderFaults(t *testing.T) {
 	for _, unique := range []bool{true, false} {
 		for _, lag := range []time.Duration{simLag, sandbox.Immediate} {
-			caps := sandbox.Caps{UniqueNames: unique, VisibilityLag: lag, CreateHorizon: simHorizon}
-			t.Run(fmt.Sprintf("unique names %v, lag %v", unique, caps.Lag()), func(t *testing.T) {
+			// Half of the worlds have hosts that can be lost with all that is on them.
+			caps := sandbox.Caps{UniqueNames: unique, VisibilityLag: lag, CreateHorizon: simHorizon, HostBound: unique == (lag == simLag)}
+			t.Run(fmt.Sprintf("unique names %v, lag %v, bound %v", unique, caps.Lag(), caps.HostBound), func(t *testing.T) {
 				rounds := 10
 				if testing.Short() || raceEnabled {
 					rounds = 2

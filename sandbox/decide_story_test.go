@@ -57,6 +57,13 @@ func (l *life) sees(found ...sandbox.Found) sandbox.Observed {
 	return sandbox.Observed{Generation: l.row.Generation, Incarnation: l.row.Incarnation, Found: found}
 }
 
+// seesFrom is sees, asked on a host.
+func (l *life) seesFrom(host string, found ...sandbox.Found) sandbox.Observed {
+	o := l.sees(found...)
+	o.Host = host
+	return o
+}
+
 func machine(i sandbox.Incarnation, s sandbox.Status) sandbox.Found {
 	return sandbox.Found{Incarnation: i, Status: s}
 }
@@ -333,4 +340,73 @@ func TestDecideNothingWithoutNames(t *testing.T) { // what carries no identity m
 		t.Errorf("a machine was seen, if without a name: that is no absence: %+v", s)
 	}
 	l.refused(nil, sandbox.ErrNotAllowed)
+}
+
+func TestDecideEnvironmentEnds(t *testing.T) { // rule 13: an environment's end is an end, in every state
+	for _, why := range []sandbox.StopReason{sandbox.StopEnd, sandbox.StopEnvironment} {
+		l := begun(t)
+		if s := l.do(sandbox.Stop{Why: why}); !nothing(&s) {
+			t.Errorf("%d: nothing is there to stop: %+v", why, s)
+		}
+		l.do(l.ensure("n1"))
+		if s := l.do(sandbox.Stop{Why: why}); s.Then != sandbox.EffectInspect || s.RequireIdle {
+			t.Errorf("%d while creating: %+v", why, s)
+		}
+		l.is(sandbox.Destroying)
+		l = living(t)
+		l.facts.SlotsLive = true // somebody's work is no reason to keep it
+		if s := l.do(sandbox.Stop{Why: why}); !slices.Equal(s.Kill, []sandbox.Incarnation{"i1"}) || s.RequireIdle {
+			t.Errorf("%d while live: %+v", why, s)
+		}
+		l.facts.Ended = true
+		if s := l.do(sandbox.Stop{Why: why}); !nothing(&s) {
+			t.Errorf("%d: a second end must do nothing: %+v", why, s)
+		}
+	}
+}
+
+func TestDecideHostGone(t *testing.T) { // rule 12: from elsewhere nothing is known, until an operator says so
+	gone := sandbox.HostGone{Host: "host-1"}
+	bound := func(l *life) *life { l.row.Host = "host-1"; return l }
+
+	l := bound(living(t))
+	l.do(l.seesFrom("host-1")) // not found once, from its own host
+	l.refused(l.seesFrom("host-2"), sandbox.ErrWrongHost)
+	l.refused(sandbox.HostGone{Host: "host-2"}, sandbox.ErrNotAllowed)
+	seen := l.row.LiveAt
+	if s := l.do(gone); s.Bury != nil || s.Kill != nil || s.Then != sandbox.EffectNone {
+		t.Errorf("there is nothing left to kill, and nobody who could: %+v", s)
+	}
+	l.is(sandbox.Lost)
+	if !l.row.AbsentSince.IsZero() {
+		t.Error("a not-found from before still counts")
+	}
+	l.refused(l.ensure("n2"), &sandbox.LostError{Sandbox: "sandbox-1", Generation: 1, LastSeen: seen}) // rule 15
+	l.refused(gone, sandbox.ErrNotAllowed)                                                             // said twice
+
+	l = bound(living(t))
+	l.do(sandbox.Stop{})
+	l.do(gone)
+	l.is(sandbox.None)
+	if !l.row.DestroyedAt.Equal(l.facts.Now) || l.row.Generation != 1 {
+		t.Errorf("destroyed by the operator's word: %+v", l.row)
+	}
+
+	l = begun(t)
+	ensure := l.ensure("n1")
+	ensure.Host = "host-1"
+	l.do(ensure)
+	late := l.answer("i1")
+	l.do(gone)
+	l.is(sandbox.None)
+	if l.row.Generation != 1 || !l.row.DestroyedAt.IsZero() {
+		t.Errorf("nothing was there to be destroyed, and the generation is spent: %+v", l.row)
+	}
+	if s := l.do(late); len(l.outbox) != 1 || s.Then != sandbox.EffectNone {
+		t.Errorf("should the host live all the same, its answer goes to the outbox: %+v", s)
+	}
+
+	l = living(t) // bound to no host
+	l.refused(sandbox.HostGone{}, sandbox.ErrNotAllowed)
+	l.refused(gone, sandbox.ErrNotAllowed)
 }

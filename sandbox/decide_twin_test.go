@@ -125,10 +125,14 @@ var table = []edge{
 	{says: "dying already, or nothing there", from: "NXD", on: "end", when: []guard{not(ended)}},
 	{says: "end while creating: same not_before", from: "C", on: "end", when: []guard{not(ended)}, set: doom, then: sandbox.EffectInspect},
 	{says: "end", from: "L", on: "end", when: []guard{not(ended)}, set: doomLive, more: killOwn, then: sandbox.EffectDestroy},
-	{says: "environment deleted", from: "L", on: "environment", set: doomLive, more: killOwn, then: sandbox.EffectDestroy},
 	{says: "idle: only where nobody works", from: "L", on: "idle", when: []guard{working}, refuse: sentinel(sandbox.ErrWorking)},
 	{says: "idle, guarded in the same statement", from: "L", on: "idle", when: []guard{not(working)},
 		set: doomLive, more: killOwnIdle, then: sandbox.EffectDestroy},
+
+	{says: "the host is gone: no machine comes of the attempt", from: "C", on: "host gone", when: []guard{onThatHost}, set: bare},
+	{says: "the host is gone: the machine is lost, and nothing is left to kill", from: "L", on: "host gone",
+		when: []guard{onThatHost}, set: lose},
+	{says: "the host is gone: so is what was to be destroyed", from: "D", on: "host gone", when: []guard{onThatHost}, set: destroyed},
 
 	{says: "reopen clears ended, never the teardown", from: anyState, on: "reopen", when: []guard{ended}},
 	{says: "nothing there to bury", from: "N", on: "deleted"},
@@ -195,12 +199,12 @@ func nameOf(e sandbox.Event) string {
 		return "reopen"
 	case sandbox.Deleted:
 		return "deleted"
+	case sandbox.HostGone:
+		return "host gone"
 	case sandbox.Stop:
 		switch e.Why {
-		case sandbox.StopEnd:
+		case sandbox.StopEnd, sandbox.StopEnvironment: // the end of what owns it, whichever that is
 			return "end"
-		case sandbox.StopEnvironment:
-			return "environment"
 		case sandbox.StopIdle:
 			return "idle"
 		}

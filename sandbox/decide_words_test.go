@@ -67,6 +67,12 @@ func ofIncarnation(g *given) bool {
 
 func here(g *given) bool { return g.row.Host == "" || g.row.Host == g.event.(sandbox.Observed).Host }
 
+// onThatHost: the row is bound to the very host that is gone. A row of no host never is.
+func onThatHost(g *given) bool {
+	host := g.event.(sandbox.HostGone).Host
+	return host != "" && host == g.row.Host
+}
+
 func found(g *given) []sandbox.Found { return g.event.(sandbox.Observed).Found }
 
 func isReady(m sandbox.Found) bool {

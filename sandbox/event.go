@@ -66,6 +66,10 @@ const (
 // Reopen: what owns the sandbox is no longer ended.
 type Reopen struct{}
 
+// HostGone: an operator says that Host will never come back, and that nothing
+// on it runs any more. It is the only proof there can be of a machine bound to it.
+type HostGone struct{ Host string }
+
 // Deleted: the row is deleted.
 type Deleted struct{}
 
@@ -78,6 +82,7 @@ func (Unreached) event()  {}
 func (Observed) event()   {}
 func (Stop) event()       {}
 func (Reopen) event()     {}
+func (HostGone) event()   {}
 func (Deleted) event()    {}
 
 // Facts is what [Decide] has to know beside the row.

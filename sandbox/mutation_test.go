@@ -83,7 +83,19 @@ var mutations = []mutation{
 	{"machines are counted in the commit", "decide.go",
 		"step.CountMachine = true", "step.CountMachine = false"},
 	{"ending twice kills nothing", "decide.go",
-		"if e.Why == StopEnd && f.Ended {", "if false {"},
+		"if e.Why != StopIdle && f.Ended {", "if false {"},
+	{"an environment's end is an end: it kills nothing twice either", "decide.go",
+		"if e.Why != StopIdle && f.Ended {", "if e.Why == StopEnd && f.Ended {"},
+	{"an environment's end is allowed wherever an end is", "decide.go",
+		"e.Why == StopIdle && row.State != Live {", "e.Why != StopEnd && row.State != Live {"},
+	{"only what is bound to the host goes with it", "decide.go",
+		"if e.Host == \"\" || row.Host != e.Host {", "if e.Host == \"\" {"},
+	{"what is bound to no host goes with none", "decide.go",
+		"if e.Host == \"\" || row.Host != e.Host {", "if row.Host != e.Host {"},
+	{"with its host a machine is lost, and not as if there had been none", "decide.go",
+		"row.State, row.AbsentSince = Lost, time.Time{}\n		return write(row), nil", "return write(cleared(row, None)), nil"},
+	{"what was to be destroyed is, with its host", "decide.go",
+		"step := write(cleared(row, None))\n		step.Stamps.Destroyed = true\n		return step, nil\n	}\n	return Step{}, notAllowed", "step := write(cleared(row, None))\n		return step, nil\n	}\n	return Step{}, notAllowed"},
 	{"a tombstone never kills the live machine", "tombstone.go",
 		"kill(found, t.Incarnation, live)", "kill(found, t.Incarnation, \"\")"},
 	{"a tombstone that names the live machine is refused", "tombstone.go",
@@ -92,6 +104,36 @@ var mutations = []mutation{
 		"if t.Host != \"\" && t.Host != host {", "if false {"},
 	{"a kill starts a tombstone's proof anew", "tombstone.go",
 		"if s.Kill != nil {", "if false {"},
+	{"another deployment's machine is left alone", "orphan.go",
+		"deployment == \"\" || l.Labels[LabelDeployment] != deployment ||", "deployment == \"\" ||"},
+	{"without a deployment of our own nothing is ours", "orphan.go",
+		"deployment == \"\" || l.Labels", "l.Labels"},
+	{"a machine without incarnation is left alone", "orphan.go",
+		" || l.Ref.Incarnation == \"\"", ""},
+	{"labels that can't be read are left alone", "orphan.go",
+		" || err != nil || g < 1", " || err != nil"},
+	{"a row of another sandbox tells nothing of it", "orphan.go",
+		"!ours || o.Row.ID != \"\" && o.Row.ID != key.Sandbox", "!ours"},
+	{"what the outbox names is left alone", "orphan.go",
+		"o.Buried || named(o.Row, key)", "named(o.Row, key)"},
+	{"what a row names is left alone", "orphan.go",
+		"o.Buried || named(o.Row, key)", "o.Buried"},
+	{"an attempt that is not answered may be any of its generation", "orphan.go",
+		"return row.Incarnation == \"\" || row", "return row"},
+	{"a row names its own generation only", "orphan.go",
+		" || row.Generation != key.Generation", ""},
+	{"an orphan is seen in two passes", "orphan.go",
+		"case o.FirstSeen.IsZero():\n		return OrphanSuspected", "case false:\n		return OrphanSuspected"},
+	{"the two passes are the grace apart", "orphan.go",
+		"case f.Now.Sub(o.FirstSeen) < f.Grace:", "case false:"},
+	{"an orphan is older than any create that could still be answered", "orphan.go",
+		"case age < f.Window+f.Caps.Horizon()+f.Caps.Lag():", "case age < 0:"},
+	{"nor is it enough to be older than the window", "orphan.go",
+		"case age < f.Window+f.Caps.Horizon()+f.Caps.Lag():", "case age < f.Window:"},
+	{"what is of unknown age is as old as we have known it", "orphan.go",
+		"age := f.Now.Sub(o.FirstSeen) //", "age := f.Now.Sub(time.Time{}) //"},
+	{"an orphan's tombstone names where it is", "orphan.go",
+		"Host: o.Listed.Ref.Host,", "Host: \"\","},
 }
 
 // TestMutations takes the rules out of the decider one by one. Each time the
@@ -175,7 +217,7 @@ func mutated(t *testing.T, goTool string, m mutation, match string) (out string,
 	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
 	}
-	run := exec.CommandContext(t.Context(), binary, "-test.short", "-test.run", match)
+	run := exec.CommandContext(t.Context(), binary, "-test.short", "-rapid.nofailfile", "-test.run", match)
 	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=") // what a mutated program leaves out is no skip of this run
 	raw, err := run.CombinedOutput()
 	for _, line := range failLine.FindAllStringSubmatch(string(raw), -1) {

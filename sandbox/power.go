@@ -1,16 +1,21 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"iter"
+	"time"
+)
 
-// As finds a power that not every sandbox has, such as a [Binder]. A wrapper
-// passes on what it wants passed on with a method As(target any) bool of its
-// own; a wrapper without one is opaque: what it wraps is not looked through.
-func As[T any](sb Sandbox) (T, bool) {
-	if t, ok := sb.(T); ok {
+// As finds a power that not every [Sandbox] or [Provider] has, such as a
+// [Binder] or a [Lister]. A wrapper passes on what it wants passed on with a
+// method As(target any) bool of its own; a wrapper without one is opaque: what
+// it wraps is not looked through.
+func As[T any](v any) (T, bool) {
+	if t, ok := v.(T); ok {
 		return t, true
 	}
 	var t T
-	if w, ok := sb.(interface{ As(target any) bool }); ok && w.As(&t) {
+	if w, ok := v.(interface{ As(target any) bool }); ok && w.As(&t) {
 		return t, true
 	}
 	return t, false
@@ -45,4 +50,37 @@ type Symlinker interface {
 	Symlink(ctx context.Context, target, link string) error
 	// Readlink returns a link's text. fs.ErrNotExist where nothing is there, ErrNotLink where something else is.
 	Readlink(ctx context.Context, link string) (string, error)
+}
+
+// Lister is a [Provider] that can list its machines, so that those which no
+// row knows of can be found.
+type Lister interface {
+	// List yields every machine that carries deployment as its
+	// [LabelDeployment] and that the provider sees, in no order; of a
+	// host-bound provider, those on its host. It may leave out what is young
+	// and show what is gone: a list is a hint and proves nothing. It never
+	// wakes a machine. An empty deployment lists nothing. After an error the sequence ends.
+	List(ctx context.Context, deployment string) iter.Seq2[Listed, error]
+}
+
+// Listed is one machine of a list.
+type Listed struct {
+	Ref    Ref // whole, with its incarnation
+	Labels map[string]string
+	Status Status
+	// CreatedAt is when it was made, on the provider's clock; zero where that
+	// is not known. A clock that is behind makes a machine look older than it is.
+	CreatedAt time.Time
+}
+
+// Reaper is a [Provider] that can end processes which another process of the
+// host, perhaps a dead one, has started.
+type Reaper interface {
+	// Reap ends every process in the machine ref.Incarnation that was started
+	// with tag as its [Cmd].Tag, through any handle and by any process of the
+	// host, with all that it has started in turn, and returns once none of
+	// them runs. It never wakes a machine: in one that sleeps, or is not
+	// there, nothing runs, and the result is nil. Reaping twice succeeds. An error means that some may still
+	// run. ErrInvalid: no tag, or ref names no incarnation. ErrWrongHost: only another host can.
+	Reap(ctx context.Context, ref Ref, tag string) error
 }

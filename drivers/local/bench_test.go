@@ -61,6 +61,27 @@ func BenchmarkExecUnconfined(b *testing.B) {
 	})
 }
 
+// Exec of true with a tag, unconfined, against without: to be marked it is traced for a moment.
+func BenchmarkExecTagged(b *testing.B) {
+	p := open(b, true)
+	sb := attach(b, p, create(b, p, "m-g1"))
+	ratio(b, func() {
+		_, err := sandbox.Run(context.Background(), sb, sandbox.Cmd{Argv: []string{"true"}, Tag: "t"}, nil, nil)
+		must(b, err)
+	}, runTrue(b, sb))
+}
+
+// Reap of a tag that nobody has, confined, against an Inspect.
+func BenchmarkReap(b *testing.B) {
+	p := open(b, false)
+	ref := create(b, p, "m-g1")
+	attach(b, p, ref)
+	ratio(b, func() { must(b, p.Reap(context.Background(), ref, "t")) }, func() {
+		_, err := p.Inspect(context.Background(), ref)
+		must(b, err)
+	})
+}
+
 // Exec of true, confined, against bubblewrap that confines as much by itself.
 func BenchmarkExecConfined(b *testing.B) {
 	p := open(b, false)

@@ -10,13 +10,6 @@ import (
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
-// The variables by which the processes of a machine, and what one of them has
-// started, are found again.
-const (
-	machineVar = "BUNKROOM_MACHINE"
-	processVar = "BUNKROOM_PROCESS"
-)
-
 // defaultPath is where programs are looked for: as on any Unix, and where Go is usually put.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin"
 
@@ -35,6 +28,9 @@ func checkCmd(c sandbox.Cmd) error {
 		return fmt.Errorf("%w: KillGrace must not be negative", sandbox.ErrInvalid)
 	case c.OutputLimit < 0:
 		return fmt.Errorf("%w: OutputLimit must not be negative", sandbox.ErrInvalid)
+	}
+	if err := checkTag(c.Tag); err != nil {
+		return err
 	}
 	return checkEnv(c.Env)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +23,7 @@ import (
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
 func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
-	args, err := argFile(h.p.view.processArgs(h.m.dir, mounted(h.binds), dir, env, h.colour))
+	args, err := argFile(h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour))
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		monitor, err = spawn(h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--",
-		}, argv...), nil, append(stdio, args, tell, held, i.parent, i.user, i.pids))
+		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids))
 		return err
 	})
 	if err != nil {
@@ -98,11 +97,14 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 	if err != nil {
 		return c.failed(ctx, err)
 	}
-	inside, err := strconv.Atoi(c.host.inside(strconv.Itoa(pid)))
+	inside, err := c.host.inside(pid)
 	if err != nil {
 		return c.failed(ctx, errors.New("it ended while it was being set up"))
 	}
-	c.p.kin = &tree{fs: c.machine, mark: processVar + "=" + c.p.id, pid: inside, birth: c.p.began, reaped: c.p.isReaped}
+	c.p.kin = &tree{
+		fs: c.machine, mark: []string{processVar + "=" + c.p.id}, sealed: c.machine.sealed(func(id, _ string) bool { return id == c.p.id }),
+		pid: inside, birth: c.p.began, reaped: c.p.isReaped,
+	}
 	if _, err := release.Write([]byte{'\n'}); err != nil {
 		return c.failed(ctx, err)
 	}
@@ -145,7 +147,7 @@ func (c *child) judge(ctx context.Context) error {
 
 // failed ends what there is of a process that has not run, and says why it did not.
 func (c *child) failed(ctx context.Context, err error) error {
-	all := &tree{fs: c.host, host: true, mark: processVar + "=" + c.p.id, pid: c.monitor.Pid, birth: c.p.began, reaped: func() bool { return false }}
+	all := &tree{fs: c.host, host: true, mark: []string{processVar + "=" + c.p.id}, pid: c.monitor.Pid, birth: c.p.began, reaped: func() bool { return false }}
 	all.kill(time.Now().Add(stopMargin))
 	c.monitor.Wait()
 	c.said.Close()

@@ -30,11 +30,16 @@ func (p *Provider) Destroy(ctx context.Context, ref sandbox.Ref) error {
 	if strings.ContainsRune(string(ref.Incarnation), filepath.Separator) {
 		return nil // not one of ours
 	}
-	doomed := filepath.Join(p.root, trashDir, ref.Name+"@"+string(ref.Incarnation))
+	doomed := p.doomedDir(ref)
 	if err := p.condemn(ref, doomed); err != nil {
 		return err
 	}
 	return p.bury(doomed)
+}
+
+// doomedDir is where the machine's directory is while it is being removed.
+func (p *Provider) doomedDir(ref sandbox.Ref) string {
+	return filepath.Join(p.root, trashDir, ref.Name+"@"+string(ref.Incarnation))
 }
 
 // condemn moves the machine's directory to doomed, if it is there and that incarnation.

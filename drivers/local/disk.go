@@ -11,13 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 // build makes the directory of a machine where it is not yet seen.
 func (p *Provider) build(r sandbox.CreateRequest) (dir string, rec record, err error) {
-	rec = record{Incarnation: sandbox.Incarnation(newID()), Spec: r.Spec, Labels: r.Labels}
+	rec = record{Incarnation: sandbox.Incarnation(newID()), Spec: r.Spec, Labels: r.Labels, Created: time.Now().UTC()}
 	if dir, err = os.MkdirTemp(filepath.Join(p.root, newDir), "machine-"); err != nil {
 		return "", rec, err
 	}

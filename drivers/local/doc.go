@@ -19,6 +19,19 @@
 // it ends; unconfined ones that are Detached, or whose host process was
 // killed, run on until their machine is destroyed.
 //
+// Whose a process is: [Provider.Reap] ends what was started with a tag
+// ([sandbox.Cmd].Tag), by whichever process of the host. Confined, nothing
+// can shake its tag off: it is in the root directory that a process has for
+// itself and all that it starts, which nothing in there can change.
+// Unconfined, what the kernel keeps is the limit on file locks (RLIMIT_LOCKS),
+// which it does not enforce and which children inherit; each tag has a value
+// of its own. Who has no privileges can lower it, and then also has to clear
+// its environment and leave its session and its parents, to be missed; who has root's can do as he likes.
+// Programs with privileges of their own, such as sudo, would lose them by
+// being marked, and some systems forbid it: what is started unmarked is found
+// by its environment and its parents alone, and Reap of such a tag is an error
+// for as long as the machine lasts.
+//
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.
 //

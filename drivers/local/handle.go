@@ -161,7 +161,7 @@ func (h *handle) base(p *process, dir string) (first, last []string) {
 	if !h.p.confined {
 		first = append(first, "TMPDIR="+filepath.Join(h.m.dir, tempDir), "PWD="+dir)
 	}
-	return first, []string{machineVar + "=" + string(h.m.rec.Incarnation), processVar + "=" + p.id}
+	return first, marks(h.m, p)
 }
 
 func (h *handle) Close() error {

@@ -106,6 +106,15 @@ func (i *initProc) open(dir string) (err error) {
 
 // readInit finds the init that the machine in dir has, or nil.
 func readInit(host procfs, dir string, incarnation sandbox.Incarnation) (*initProc, error) {
+	i, err := recordedInit(dir)
+	if err != nil || i == nil || !i.alive(host) || !host.carries(stat{pid: i.pid}, machineVar+"="+string(incarnation)) {
+		return nil, err
+	}
+	return i, nil
+}
+
+// recordedInit reads which process was the init of the machine in dir, the latest it had, or nil.
+func recordedInit(dir string) (*initProc, error) {
 	b, err := os.ReadFile(filepath.Join(dir, initFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -117,11 +126,7 @@ func readInit(host procfs, dir string, incarnation sandbox.Incarnation) (*initPr
 	if json.Unmarshal(b, &r) != nil {
 		return nil, nil
 	}
-	i := &initProc{pid: r.PID, start: r.Start}
-	if !i.alive(host) || !host.carries(i.pid, machineVar+"="+string(incarnation)) {
-		return nil, nil
-	}
-	return i, nil
+	return &initProc{pid: r.PID, start: r.Start}, nil
 }
 
 // holder is what the init runs. It tells that everything is set up, waits
@@ -158,7 +163,15 @@ func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.P
 		args.Close()
 		return nil, err
 	}
-	files := []*os.File{args, said}
+	// A file, which is whole before the holder runs. Into a pipe that nobody
+	// reads, because this process was killed, bubblewrap's monitor would die writing, and leave a child that waits for it for ever.
+	info, err := memFile("info")
+	if err != nil {
+		args.Close()
+		said.Close()
+		return nil, err
+	}
+	files := []*os.File{args, said, info}
 	defer func() {
 		for _, f := range files {
 			f.Close()
@@ -174,17 +187,15 @@ func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.P
 	}
 	stdin, hold := pipe()
 	echo, stdout := pipe()
-	info, infoEnd := pipe()
 	if err != nil {
 		return nil, err
 	}
 	monitor, err := spawn(p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
-		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, infoEnd})
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info})
 	if err != nil {
 		return nil, err
 	}
 	stdout.Close()
-	infoEnd.Close()
 	if err = i.ready(p.host, echo, info); err != nil {
 		half := &tree{fs: p.host, host: true, pid: monitor.Pid, birth: time.Now(), reaped: func() bool { return false }}
 		half.kill(time.Now().Add(stopMargin))
@@ -202,14 +213,13 @@ func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.P
 func (i *initProc) ready(host procfs, echo, info *os.File) error {
 	deadline := time.Now().Add(startLimit)
 	echo.SetReadDeadline(deadline)
-	info.SetReadDeadline(deadline)
 	if _, err := io.ReadFull(echo, make([]byte, 1)); err != nil {
 		return err
 	}
 	var started struct {
 		PID int `json:"child-pid"`
 	}
-	if err := json.NewDecoder(info).Decode(&started); err != nil {
+	if err := json.NewDecoder(io.NewSectionReader(info, 0, 1<<16)).Decode(&started); err != nil {
 		return err
 	}
 	s, err := host.stat(started.PID)

@@ -82,9 +82,12 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 	var proc *os.Process
 	if err == nil {
 		p.began = time.Now()
-		proc, err = os.StartProcess(program, argv, &os.ProcAttr{
-			Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true},
-		})
+		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
+		if p.tag == "" {
+			proc, err = os.StartProcess(program, argv, &attr)
+		} else {
+			proc, err = startLimited(program, argv, attr, lockLimit(h.m.rec.Incarnation, p.tag), func() error { return h.m.admitUnmarked(p.tag) })
+		}
 	}
 	if err != nil {
 		if info, e := os.Stat(dir); e != nil {
@@ -94,7 +97,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
 	}
-	p.kin = &tree{fs: h.p.host, host: true, mark: processVar + "=" + p.id, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
+	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
 	return func() (outcome, error) {
 		state, err := proc.Wait()
 		if err != nil { // somebody in this process waits for children that are not his

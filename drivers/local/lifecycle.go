@@ -75,17 +75,26 @@ func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Foun
 	if err != nil || absent || ref.Incarnation != "" && ref.Incarnation != rec.Incarnation {
 		return found, err
 	}
-	status := sandbox.StatusRunning
-	if p.confined {
-		i, err := readInit(p.host, p.dir(ref.Name), rec.Incarnation)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if i == nil {
-			status = sandbox.StatusStopped
-		}
+	status, err := p.status(p.dir(ref.Name), rec.Incarnation)
+	if err != nil {
+		return nil, err
 	}
 	return append(found, sandbox.Found{Incarnation: rec.Incarnation, Status: status}), nil
+}
+
+// status says whether the machine in dir runs. Unconfined there is nothing that could sleep.
+func (p *Provider) status(dir string, incarnation sandbox.Incarnation) (sandbox.Status, error) {
+	if !p.confined {
+		return sandbox.StatusRunning, nil
+	}
+	i, err := readInit(p.host, dir, incarnation)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return sandbox.StatusUnknown, err
+	case i == nil:
+		return sandbox.StatusStopped, nil
+	}
+	return sandbox.StatusRunning, nil
 }
 
 // doomed lists the machines of ref that are not wholly destroyed yet.
@@ -105,11 +114,19 @@ func (p *Provider) doomed(ref sandbox.Ref) (found []sandbox.Found, err error) {
 func (p *Provider) find(name string) (record, error) {
 	rec, err := readRecord(p.dir(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		if id, e := os.ReadFile(filepath.Join(p.root, "host")); e != nil || string(id) != p.hostID {
-			return rec, fmt.Errorf("local: the root directory %s is not what it was", p.root)
+		if e := p.intact(); e != nil {
+			return rec, e
 		}
 	}
 	return rec, err
+}
+
+// intact reports an error where the root directory is not what it was: then what is not there proves nothing.
+func (p *Provider) intact() error {
+	if id, err := os.ReadFile(filepath.Join(p.root, "host")); err != nil || string(id) != p.hostID {
+		return fmt.Errorf("local: the root directory %s is not what it was", p.root)
+	}
+	return nil
 }
 
 // Attach returns a handle, and starts the machine's init where it doesn't run.

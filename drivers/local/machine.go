@@ -39,6 +39,7 @@ type record struct {
 	Incarnation sandbox.Incarnation `json:"incarnation"`
 	Spec        sandbox.Spec        `json:"spec"`
 	Labels      map[string]string   `json:"labels,omitempty"`
+	Created     time.Time           `json:"created"`
 }
 
 // readRecord reads the record of the machine in dir; fs.ErrNotExist where there is none.

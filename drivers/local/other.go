@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -13,7 +14,11 @@ import (
 // Provider makes sandboxes on this machine, where that runs Linux.
 type Provider struct{}
 
-var _ sandbox.Provider = (*Provider)(nil)
+var (
+	_ sandbox.Provider = (*Provider)(nil)
+	_ sandbox.Lister   = (*Provider)(nil)
+	_ sandbox.Reaper   = (*Provider)(nil)
+)
 
 // New refuses: there is no provider for this system, confined or not.
 func New(Config) (*Provider, error) {
@@ -40,6 +45,14 @@ func (*Provider) Inspect(context.Context, sandbox.Ref) ([]sandbox.Found, error) 
 func (*Provider) Attach(context.Context, sandbox.Ref) (sandbox.Sandbox, error) {
 	return nil, sandbox.ErrUnsupported
 }
+
+// List yields ErrUnsupported.
+func (*Provider) List(context.Context, string) iter.Seq2[sandbox.Listed, error] {
+	return func(yield func(sandbox.Listed, error) bool) { yield(sandbox.Listed{}, sandbox.ErrUnsupported) }
+}
+
+// Reap answers ErrUnsupported.
+func (*Provider) Reap(context.Context, sandbox.Ref, string) error { return sandbox.ErrUnsupported }
 
 // Destroy answers ErrUnsupported.
 func (*Provider) Destroy(context.Context, sandbox.Ref) error { return sandbox.ErrUnsupported }

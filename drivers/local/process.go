@@ -19,6 +19,7 @@ import (
 // process is one process of a machine with all that it has started.
 type process struct {
 	id       string
+	tag      string // Cmd.Tag
 	detached bool
 	grace    time.Duration
 	began    time.Time
@@ -54,7 +55,7 @@ type outcome struct {
 
 func newProcess(m *machine, c sandbox.Cmd, forget func(*process)) *process {
 	p := &process{
-		id: newID(), detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
+		id: newID(), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
 		hurry: make(chan struct{}), reaped: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 	}
 	if p.grace == 0 {

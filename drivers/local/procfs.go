@@ -4,6 +4,8 @@ package local
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -41,6 +43,7 @@ type stat struct {
 	pid, ppid, pgrp, session int
 	state                    byte
 	flags                    uint64
+	threads                  int    // that have not ended, and the first one
 	start                    uint64 // in clock ticks since boot; with pid, it identifies a process
 }
 
@@ -50,7 +53,9 @@ const (
 	forkNoExec = 0x40 // PF_FORKNOEXEC: forked, and has not executed a program since
 )
 
-func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }
+// dead reports whether the process has ended. One whose first thread has
+// ended looks like a zombie for as long as others run.
+func (s stat) dead() bool { return (s.state == 'Z' || s.state == 'X') && s.threads < 2 }
 
 // dying reports whether the process is dead or can't but be soon.
 func (s stat) dying() bool { return s.dead() || s.flags&exiting != 0 }
@@ -117,40 +122,94 @@ func parseStat(b []byte) (s stat, err error) {
 	s.pgrp, _ = strconv.Atoi(string(f[2]))
 	s.session, _ = strconv.Atoi(string(f[3]))
 	s.flags, _ = strconv.ParseUint(string(f[6]), 10, 64)
+	s.threads, _ = strconv.Atoi(string(f[17]))
 	s.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	return s, nil
 }
 
-// carries reports whether a process was started with the environment entry mark.
-func (p procfs) carries(pid int, mark string) bool {
-	if mark == "" {
-		return false
+// carries reports whether the process s was started with all these entries in its environment.
+func (p procfs) carries(s stat, entries ...string) bool {
+	has, _ := p.marked(s, entries)
+	return has
+}
+
+// marked is carries, with an error where this could not be found out though it might have been.
+func (p procfs) marked(s stat, entries []string) (has bool, err error) {
+	if len(entries) == 0 {
+		return false, nil
 	}
-	for size := 16 << 10; ; size *= 4 {
-		b, err := p.read(strconv.Itoa(pid)+"/environ", make([]byte, size))
-		if err != nil {
-			return false
+	for _, at := range p.parts(s) {
+		if has, err = p.has(at+"/environ", entries); has || unknown(err) {
+			return has, err
 		}
-		if hasEntry(b, mark) {
-			return true
+	}
+	return false, nil
+}
+
+// unknown reports whether an error of /proc says neither that there is no such
+// process nor that it is another user's.
+func unknown(err error) bool {
+	return err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ESRCH)
+}
+
+// parts are the directories that tell of a process: its own or, where its
+// first thread has ended, those of all its threads.
+func (p procfs) parts(s stat) []string {
+	own := strconv.Itoa(s.pid)
+	if s.state != 'Z' {
+		return []string{own}
+	}
+	tids, _ := p.ids(own + "/task")
+	all := make([]string, len(tids))
+	for i, tid := range tids {
+		all[i] = own + "/task/" + strconv.Itoa(tid)
+	}
+	return all
+}
+
+func (p procfs) has(environ string, entries []string) (bool, error) {
+	for size := 16 << 10; ; size *= 4 {
+		b, err := p.read(environ, make([]byte, size))
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(entries, func(e string) bool { return !hasEntry(b, e) }) {
+			return true, nil
 		}
 		if len(b) < size || size > 4<<20 {
-			return false
+			return false, nil
 		}
 	}
 }
 
 func hasEntry(environ []byte, mark string) bool {
 	for e := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(e) == mark {
+		if mark != "" && string(e) == mark {
 			return true
 		}
 	}
 	return false
 }
 
+// readlink returns the text of a link below the procfs.
+func (p procfs) readlink(name string) (string, error) {
+	raw, err := p.dir.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var buf [256]byte
+	n := 0
+	if e := raw.Control(func(dir uintptr) { n, err = unix.Readlinkat(int(dir), name, buf[:]) }); e != nil {
+		return "", e
+	}
+	return string(buf[:max(n, 0)]), err
+}
+
 // pids lists the ids of all processes.
-func (p procfs) pids() ([]int, error) {
+func (p procfs) pids() ([]int, error) { return p.ids(".") }
+
+// ids lists the numbers among the entries of a directory below the procfs.
+func (p procfs) ids(name string) ([]int, error) {
 	raw, err := p.dir.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -158,7 +217,7 @@ func (p procfs) pids() ([]int, error) {
 	var list *os.File
 	if e := raw.Control(func(dir uintptr) {
 		var fd int
-		if fd, err = unix.Openat(int(dir), ".", unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		if fd, err = unix.Openat(int(dir), name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
 			list = os.NewFile(uintptr(fd), "proc")
 		}
 	}); e != nil {
@@ -201,6 +260,13 @@ func (p procfs) signal(s stat, sig syscall.Signal) {
 			unix.PidfdSendSignal(fd, sig, nil, 0) // a directory of /proc serves as a pidfd
 		}
 	})
+}
+
+// kill kills processes.
+func (p procfs) kill(all []stat) {
+	for _, s := range all {
+		p.signal(s, syscall.SIGKILL)
+	}
 }
 
 // lastPid is the id that the host gave out last.

@@ -72,13 +72,13 @@ func TestMark(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	for deadline := time.Now().Add(10 * time.Second); !fs.carries(cmd.Process.Pid, "OTHER=1"); {
+	for deadline := time.Now().Add(10 * time.Second); !fs.carries(stat{pid: cmd.Process.Pid}, "OTHER=1"); {
 		if time.Now().After(deadline) {
 			t.Fatal("the environment is not seen")
 		}
 	}
 	for mark, want := range map[string]bool{"MARK=abc": true, "MARK=ab": false, "ARK=abc": false, "MARK=": false, "": false} {
-		if got := fs.carries(cmd.Process.Pid, mark); got != want {
+		if got := fs.carries(stat{pid: cmd.Process.Pid}, mark); got != want {
 			t.Errorf("carries %q: %v", mark, got)
 		}
 	}
@@ -101,7 +101,7 @@ func TestTreeIgnoresAReusedID(t *testing.T) {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	for _, reaped := range []bool{false, true} {
-		tr := &tree{fs: fs, host: true, mark: "NOBODY=has this", pid: cmd.Process.Pid, birth: time.Now(), reaped: func() bool { return reaped }}
+		tr := &tree{fs: fs, host: true, mark: []string{"NOBODY=has this"}, pid: cmd.Process.Pid, birth: time.Now(), reaped: func() bool { return reaped }}
 		if got := len(tr.living()); got != map[bool]int{false: 1, true: 0}[reaped] {
 			t.Errorf("reaped %v: %d members", reaped, got)
 		}

@@ -30,7 +30,11 @@ type Provider struct {
 	machines map[sandbox.Incarnation]*machine
 }
 
-var _ sandbox.Provider = (*Provider)(nil)
+var (
+	_ sandbox.Provider = (*Provider)(nil)
+	_ sandbox.Lister   = (*Provider)(nil)
+	_ sandbox.Reaper   = (*Provider)(nil)
+)
 
 // New returns a provider of the machines below c.Root, and finishes what
 // earlier ones left half removed there. It tries the confinement once, by

@@ -3,23 +3,27 @@
 package local
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// tree is a process with all it has started in turn, as far as it can be
-// found: its session and process group, the descendants of any that was
-// found, and whoever carries its mark in the environment. What cleared its
+// tree is a process with all it has started in turn. The kernel's mark
+// decides where a process has one. Otherwise they are found as far as they
+// can be: the first one's session and process group, the descendants of any that was
+// found, and whoever carries the mark in the environment. Then what cleared its
 // environment, left the session and lost its parents before anybody looked is not found.
 type tree struct {
 	fs     procfs
-	host   bool        // fs shows the host's processes, which are many
-	mark   string      // NAME=value in the environment of each
-	pid    int         // of the first process; 0 where only the mark is known
-	birth  time.Time   // of the first process
-	reaped func() bool // whether the id of the first process may be another's by now
+	host   bool                        // fs shows the host's processes, which are many
+	mark   []string                    // NAME=value, all of them in the environment of each
+	sealed func(stat) (is, known bool) // the kernel's mark; nil where there is none
+	pid    int                         // of the first process; 0 where only the mark is known
+	birth  time.Time                   // of the first process
+	reaped func() bool                 // whether the id of the first process may be another's by now
 }
 
 // soon is how long after its birth a tree is looked for only among the ids
@@ -28,44 +32,65 @@ const soon = 500 * time.Millisecond
 
 // living lists the processes of the tree that have not ended.
 func (t *tree) living() []stat {
+	all, _ := t.look()
+	return all
+}
+
+// look is living for who must not miss one: an error says that it was not to
+// be found out of some whether they belong to the tree.
+func (t *tree) look() (living []stat, err error) {
 	gone := t.pid == 0 || t.reaped()
-	all := t.candidates()
+	all, err := t.candidates()
 	// An id is given out again only once no session and no group has it.
 	numbered := t.pid != 0 && !(gone && slices.ContainsFunc(all, func(s stat) bool { return s.pid == t.pid }))
 	in := make(map[int]bool, len(all))
+	others := map[int]bool{}
 	for _, s := range all {
-		if numbered && (s.pid == t.pid || s.session == t.pid || s.pgrp == t.pid) || t.fs.carries(s.pid, t.mark) {
+		is, known := false, false
+		if t.sealed != nil {
+			is, known = t.sealed(s)
+		}
+		switch {
+		case known:
+			in[s.pid], others[s.pid] = is, !is
+		case numbered && (s.pid == t.pid || s.session == t.pid || s.pgrp == t.pid):
 			in[s.pid] = true
+		default:
+			has, e := t.fs.marked(s, t.mark)
+			in[s.pid], err = has, cmp.Or(err, e)
 		}
 	}
 	for again := true; again; {
 		again = false
 		for _, s := range all {
-			if !in[s.pid] && in[s.ppid] {
+			if !in[s.pid] && in[s.ppid] && !others[s.pid] {
 				in[s.pid], again = true, true
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(s stat) bool { return !in[s.pid] || s.dead() })
+	return slices.DeleteFunc(all, func(s stat) bool { return !in[s.pid] || s.dead() }), err
 }
 
 // candidates are the processes that may belong to the tree.
-func (t *tree) candidates() []stat {
+func (t *tree) candidates() (all []stat, err error) {
 	var pids []int
 	if last, ok := t.few(); ok {
 		for pid := t.pid; pid <= last; pid++ {
 			pids = append(pids, pid)
 		}
 	} else {
-		pids, _ = t.fs.pids()
+		pids, err = t.fs.pids()
 	}
-	all := make([]stat, 0, len(pids))
+	all = make([]stat, 0, len(pids))
 	for _, pid := range pids {
-		if s, err := t.fs.stat(pid); err == nil {
+		s, e := t.fs.stat(pid)
+		if e == nil {
 			all = append(all, s)
+		} else if unknown(e) {
+			err = e
 		}
 	}
-	return all
+	return all, err
 }
 
 // few reports whether the processes of the tree can only be among those with
@@ -102,18 +127,29 @@ func (t *tree) kill(deadline time.Time) bool {
 
 // ofMachine is everything of an unconfined machine.
 func ofMachine(fs procfs, incarnation string) *tree {
-	return &tree{fs: fs, host: true, mark: machineVar + "=" + incarnation}
+	return &tree{fs: fs, host: true, mark: []string{machineVar + "=" + incarnation}}
 }
 
+// nested reports whether the process pid of the host is in another pid namespace than the host's.
+func (p procfs) nested(pid int) bool { return len(p.namespaced(pid)) > 1 }
+
 // inside is the id that the process pid of the host has in its own, innermost pid namespace.
-func (p procfs) inside(pid string) string {
+func (p procfs) inside(pid int) (int, error) {
+	ids := p.namespaced(pid)
+	if len(ids) == 0 {
+		return 0, syscall.ESRCH
+	}
+	return strconv.Atoi(ids[len(ids)-1])
+}
+
+// namespaced are the ids a process has, from our pid namespace inwards.
+func (p procfs) namespaced(pid int) []string {
 	var buf [4096]byte
-	b, _ := p.read(pid+"/status", buf[:])
+	b, _ := p.read(strconv.Itoa(pid)+"/status", buf[:])
 	for line := range strings.Lines(string(b)) {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			f := strings.Fields(ids)
-			return f[len(f)-1]
+			return strings.Fields(ids)
 		}
 	}
-	return ""
+	return nil
 }

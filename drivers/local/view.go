@@ -78,14 +78,15 @@ func (v *view) initArgs() []string {
 	}, v.system, []string{"--remount-ro", "/", "--chdir", "/"})
 }
 
-// processArgs start a process beside the init of the machine in dir.
-func (v *view) processArgs(dir string, binds []bind, workdir string, env []string, colour []string) []string {
+// processArgs start a process, sealed with seal, beside the init of the machine in dir.
+func (v *view) processArgs(dir, seal string, binds []bind, workdir string, env []string, colour []string) []string {
 	a := []string{"--unshare-ipc", "--unshare-uts", "--hostname", "sandbox", "--new-session", "--cap-drop", "ALL"}
 	for _, c := range colour {
 		a = append(a, "--cap-add", c)
 	}
 	a = append(a, v.system...)
 	a = append(a,
+		"--symlink", seal, sealFile,
 		"--bind", filepath.Join(dir, tempDir), "/tmp",
 		"--bind", filepath.Join(dir, workDir), insideWork,
 		"--dir", insideWork+"-agent")

@@ -20,7 +20,8 @@ import (
 //
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
-// bubble. The handles are [sandbox.Binder] and [sandbox.Symlinker] too.
+// bubble. It is a [sandbox.Lister] and a [sandbox.Reaper], and its handles are
+// [sandbox.Binder] and [sandbox.Symlinker].
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -38,7 +39,11 @@ type Sandboxes struct {
 	nth      map[Op]int
 }
 
-var _ sandbox.Provider = (*Sandboxes)(nil)
+var (
+	_ sandbox.Provider = (*Sandboxes)(nil)
+	_ sandbox.Lister   = (*Sandboxes)(nil)
+	_ sandbox.Reaper   = (*Sandboxes)(nil)
+)
 
 // SandboxOptions are the options of [NewSandboxes]. The zero value is all defaults.
 type SandboxOptions struct {
@@ -51,7 +56,7 @@ type SandboxOptions struct {
 	// Host is the id of this host. Setting it binds machines to it
 	// (Caps.HostBound): refs of another host are then ErrWrongHost.
 	Host string
-	// Now is the clock of modification times and durations; nil means time.Now.
+	// Now is the clock of birth, of modification times and durations; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -95,6 +100,7 @@ type boxMachine struct {
 	ref     sandbox.Ref
 	spec    sandbox.Spec
 	labels  map[string]string
+	born    time.Time
 	status  sandbox.Status
 	hidden  bool // exists, and is not seen
 	gone    bool

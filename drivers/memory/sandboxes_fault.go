@@ -23,6 +23,8 @@ const (
 	OpInspect Op = "inspect"
 	OpAttach  Op = "attach"
 	OpDestroy Op = "destroy"
+	OpList    Op = "list"
+	OpReap    Op = "reap"
 )
 
 // Call is one call of the provider.
@@ -30,8 +32,8 @@ type Call struct {
 	Seq         int // 1 for the first call of all, and so on
 	Nth         int // 1 for the first call of its Op, and so on
 	Op          Op
-	Name        string
-	Incarnation sandbox.Incarnation // empty for a Create, and where only the name was given
+	Name        string              // of a List the deployment
+	Incarnation sandbox.Incarnation // empty for a Create or List, and where only the name was given
 }
 
 // Fault is what goes wrong with one call. The zero value is nothing; fields
@@ -57,7 +59,7 @@ type Fault struct {
 	// Status, of a Create, is the state the machine is born in; zero means
 	// running. One that is starting is answered with sandbox.ErrStarting; see [Sandboxes.SetStatus].
 	Status sandbox.Status
-	// Unseen, of an Inspect or Attach, answers that there is no such machine.
+	// Unseen, of an Inspect or Attach, answers that there is no such machine; of a List, that there is none.
 	Unseen bool
 	// HoldReply is waited for after everything is done. Where the caller's
 	// context ends first, the caller gets the context's cause.
@@ -172,9 +174,10 @@ func (l *Latch) then(f func()) {
 }
 
 // Inject asks script, from now on, what goes wrong with each call of Create,
-// Inspect, Attach and Destroy; nil ends that. Calls are put to it one at a
-// time, in the order of Call.Seq, before they do anything. It must not call
-// those four methods itself nor wait for anything (a [Latch] does the waiting); it may use all others.
+// Inspect, Attach, Destroy, List and Reap; nil ends that. Calls are put to it one at a
+// time, in the order of Call.Seq, before they do anything; a List is called
+// when its sequence is first asked for a machine. It must not call
+// those six methods itself nor wait for anything (a [Latch] does the waiting); it may use all others.
 func (s *Sandboxes) Inject(script func(Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,6 +75,7 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &boxProcess{
+		tag:      c.Tag,
 		detached: c.Detached,
 		grace:    grace,
 		now:      h.s.now,

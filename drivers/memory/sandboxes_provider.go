@@ -95,6 +95,7 @@ func (s *Sandboxes) bear(r sandbox.CreateRequest, f Fault) *boxMachine {
 		},
 		spec:   sandbox.Spec{Image: r.Spec.Image, Env: slices.Clone(r.Spec.Env)},
 		labels: maps.Clone(r.Labels),
+		born:   s.now(),
 		status: cmp.Or(f.Status, sandbox.StatusRunning),
 		hidden: f.Hidden != nil,
 		root:   newBoxRoot(s.now()),

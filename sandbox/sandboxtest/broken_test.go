@@ -16,11 +16,14 @@ import (
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
-// broken are providers that each break one promise, and the check that must find it.
-var broken = map[string]struct {
+// brokenProvider breaks one promise of a sound provider; check must find it.
+type brokenProvider struct {
 	check string
 	of    func(sandbox.Provider) *provider
-}{
+}
+
+// broken are providers that each break one promise; more are brokenPowers.
+var broken = map[string]brokenProvider{
 	"destroys whatever has the name": {"Machines/DestroyOther", func(p sandbox.Provider) *provider {
 		return &provider{Provider: p, destroy: func(ctx context.Context, ref sandbox.Ref) error {
 			found, err := p.Inspect(ctx, sandbox.Ref{Name: ref.Name})
@@ -79,6 +82,7 @@ var broken = map[string]struct {
 			return p.Inspect(ctx, ref)
 		}}
 	}},
+	"hides that it lists":       {"Machines/Powers", func(p sandbox.Provider) *provider { return &provider{Provider: struct{ sandbox.Provider }{p}} }},
 	"never closes a handle":     {"Handles/Closed", handles(func(h *handle) { h.close = func() error { return nil } })},
 	"works on the next machine": {"Handles/Replaced", worksOn},
 	"hides a power": {"Handles/Powers", func(p sandbox.Provider) *provider {

@@ -17,6 +17,14 @@ var machineChecks = []check{
 			e.fatalf("Host is %q where HostBound is %v", i.Host, i.Caps.HostBound)
 		}
 	}},
+	{"Powers", "As finds the powers of the provider that the options declare, and no others", func(e *env) {
+		if _, ok := sandbox.As[sandbox.Lister](e.Provider); ok != e.opts.Lists {
+			e.fatalf("is a Lister: %v", ok)
+		}
+		if _, ok := sandbox.As[sandbox.Reaper](e.Provider); ok != e.opts.Reaps {
+			e.fatalf("is a Reaper: %v", ok)
+		}
+	}},
 	{"Create", "Create answers with a whole Ref, and says that the machine is new", func(e *env) {
 		name := e.newName()
 		m := e.create(name)

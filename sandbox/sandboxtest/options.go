@@ -22,6 +22,10 @@ type Options struct {
 	Binds bool
 	// Links: the sandbox is a Symlinker. Otherwise As must not find one.
 	Links bool
+	// Lists: the provider is a Lister. Otherwise As must not find one.
+	Lists bool
+	// Reaps: the provider is a Reaper. Otherwise As must not find one.
+	Reaps bool
 	// ProcessesSeeFiles: processes and the FS work on the same files.
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.

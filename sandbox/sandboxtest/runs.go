@@ -86,11 +86,26 @@ var commandChecks = []check{
 			{"Env", sandbox.Cmd{Argv: good, Env: []string{"A=1", "no equals sign"}}},
 			{"Env", sandbox.Cmd{Argv: good, Env: []string{"=no name"}}},
 			{"Env", sandbox.Cmd{Argv: good, Env: []string{"A=nul\x00"}}},
+			{"Tag", sandbox.Cmd{Argv: good, Tag: "a b"}},
+			{"Tag", sandbox.Cmd{Argv: good, Tag: "a/b"}},
+			{"Tag", sandbox.Cmd{Argv: good, Tag: "nul\x00"}},
+			{"Tag", sandbox.Cmd{Argv: good, Tag: "ü"}},
+			{"Tag", sandbox.Cmd{Argv: good, Tag: strings.Repeat("x", 65)}},
 		} {
 			err := b.starts(bad.cmd)
 			e.is(err, "start with a bad "+bad.field, sandbox.ErrInvalid)
 			if !strings.Contains(err.Error(), bad.field) {
 				e.fatalf("error %q does not name %s", err, bad.field)
+			}
+		}
+	}},
+	{"Tag", "a process may have a tag, up to 64 letters, digits and signs long", func(e *env) {
+		if c := e.opts.Commands; c.Echo != nil {
+			b := e.box()
+			for _, tag := range []string{"t", "A-z_0.9", strings.Repeat("x", 64)} {
+				if r := b.run(sandbox.Cmd{Argv: c.Echo(tag), Tag: tag}); r.stdout != tag || r.exit.Code != 0 {
+					e.fatalf("tagged %s: %+v", tag, r)
+				}
 			}
 		}
 	}},

@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
-//			Binds: true, Links: true, Detached: true,
+//			Binds: true, Links: true, Detached: true, Lists: true, Reaps: true,
 //		})
 //	}
 //
@@ -60,6 +60,8 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Stops", true, stopChecks},
 		{"Shell", opts.Shell != nil, shellChecks},
 		{"Binds", opts.Binds, bindChecks},
+		{"Lists", opts.Lists, listChecks},
+		{"Reaps", opts.Reaps, reapChecks},
 	} {
 		if !g.has {
 			continue

@@ -15,7 +15,33 @@ type provider struct {
 	inspect func(context.Context, sandbox.Ref) ([]sandbox.Found, error)
 	attach  func(context.Context, sandbox.Ref) (sandbox.Sandbox, error)
 	destroy func(context.Context, sandbox.Ref) error
+	list    func(context.Context, string) iter.Seq2[sandbox.Listed, error]
+	reap    func(context.Context, sandbox.Ref, string) error
 }
+
+func (p *provider) As(target any) (ok bool) {
+	switch t := target.(type) {
+	case *sandbox.Lister:
+		if *t, ok = sandbox.As[sandbox.Lister](p.Provider); p.list != nil {
+			*t = lister(p.list)
+		}
+	case *sandbox.Reaper:
+		if *t, ok = sandbox.As[sandbox.Reaper](p.Provider); p.reap != nil {
+			*t = reaper(p.reap)
+		}
+	}
+	return ok
+}
+
+type lister func(context.Context, string) iter.Seq2[sandbox.Listed, error]
+
+func (l lister) List(ctx context.Context, deployment string) iter.Seq2[sandbox.Listed, error] {
+	return l(ctx, deployment)
+}
+
+type reaper func(context.Context, sandbox.Ref, string) error
+
+func (r reaper) Reap(ctx context.Context, ref sandbox.Ref, tag string) error { return r(ctx, ref, tag) }
 
 func (p *provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
 	if p.create != nil {
