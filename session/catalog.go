@@ -35,6 +35,9 @@ type Spawn struct {
 	Project access.ProjectID // empty = personal
 	Agent   access.AgentID   // of the first conversation: required with a project, not allowed without
 	Title   string           // of the first conversation; as Name
+	// Environment is an environment of the project that the session borrows its
+	// sandbox from, for good; empty = it gets a sandbox of its own.
+	Environment EnvironmentID
 	// Conversation is the id for the first conversation: a canonical UUID of
 	// the caller's, so that a call whose answer was lost can be repeated. Empty: a new id.
 	Conversation ConversationID
@@ -46,6 +49,7 @@ type Spawn struct {
 // Repeated with the same Conversation by the same actor it returns what the
 // first call made. *LimitError: the actor has as many open sessions as
 // allowed. ErrConversationTaken: the id belongs to something else.
+// ErrEnvironmentGone: the project has no such environment any more, or never had.
 func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, Conversation, error) {
 	none := func(err error) (Session, Conversation, error) { return Session{}, Conversation{}, err }
 	v, minted, err := c.conversation(a, q.Conversation, q.Project, q.Agent, q.Title)
@@ -54,6 +58,12 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 	}
 	if q.Project != "" && q.Agent == "" {
 		return none(&access.FieldError{Field: "Agent", Rule: "must be set where Project is"})
+	}
+	if q.Project == "" && q.Environment != "" {
+		return none(&access.FieldError{Field: "Environment", Rule: "must not be set where Project is not"})
+	}
+	if err := access.CheckOptionalID("Environment", q.Environment); err != nil {
+		return none(err)
 	}
 	name, err := access.CheckName("Name", q.Name)
 	if err != nil {
@@ -77,9 +87,16 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 		Sandbox:      sandbox.ID(c.newID()),
 		Conversation: v,
 		MaxSessions:  limits.Sessions,
+		Environment:  Environment{ID: q.Environment},
 	}
-	out, err := c.rows.insert(ctx, Address{Conversation: v.ID}, minted,
-		func(s Snapshot) (Decision, error) { return Decide(s, command) })
+	out, err := c.rows.insert(ctx, Address{Conversation: v.ID}, minted, func(s Snapshot) (_ Decision, err error) {
+		if q.Environment != "" && s.Conversation.ID == "" { // anew for each try: that it stands is part of the decision
+			if command.Environment, err = c.environment(ctx, q.Environment); err != nil {
+				return Decision{}, err
+			}
+		}
+		return Decide(s, command)
+	})
 	return out.Session, out.Conversation, err
 }
 

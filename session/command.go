@@ -18,7 +18,22 @@ type CommandSpawn struct {
 	Sandbox      sandbox.ID   // a new id
 	Conversation Conversation // with its id
 	MaxSessions  int
+	// Environment is what the session borrows its sandbox from; zero = it gets
+	// one of its own. Of a retry, whose conversation is there, its id is enough.
+	Environment Environment
 }
+
+// CommandCreateEnvironment: open an environment with its sandbox.
+type CommandCreateEnvironment struct {
+	Environment Environment // with its id; no version
+	Sandbox     sandbox.ID  // a new id
+}
+
+// CommandDeleteEnvironment: delete the snapshot's environment and have its machine destroyed.
+type CommandDeleteEnvironment struct{ Terms Terms }
+
+// CommandIdle: destroy the machine of a session that nobody has worked in for long.
+type CommandIdle struct{ Terms Terms }
 
 // CommandAdd: open a conversation in the snapshot's session.
 type CommandAdd struct {
@@ -29,7 +44,7 @@ type CommandAdd struct {
 // CommandNew: open a conversation that is bound to no session.
 type CommandNew struct{ Conversation Conversation }
 
-// CommandRename: give the session another name.
+// CommandRename: give the session, or where there is none the environment, another name.
 type CommandRename struct{ Name string }
 
 // CommandReopen: the session is no longer ended. A teardown of its machine goes on.
@@ -53,7 +68,7 @@ type CommandHappened struct {
 }
 
 // MachineEvent is one of sandbox.NotSent, Unanswered, Created, Attached,
-// Unreached and Observed: what is seen or heard of a machine. What is wanted
+// Unreached, Observed and HostGone: what is seen or heard of a machine. What is wanted
 // of one has commands of its own.
 type MachineEvent interface{ sandbox.Event }
 
@@ -64,14 +79,17 @@ type Terms struct {
 	MaxWindow time.Duration // how long an attempt may last at most
 }
 
-func (CommandSpawn) command()    {}
-func (CommandAdd) command()      {}
-func (CommandNew) command()      {}
-func (CommandRename) command()   {}
-func (CommandReopen) command()   {}
-func (CommandEnd) command()      {}
-func (CommandEnsure) command()   {}
-func (CommandHappened) command() {}
+func (CommandSpawn) command()             {}
+func (CommandCreateEnvironment) command() {}
+func (CommandDeleteEnvironment) command() {}
+func (CommandAdd) command()               {}
+func (CommandNew) command()               {}
+func (CommandRename) command()            {}
+func (CommandReopen) command()            {}
+func (CommandEnd) command()               {}
+func (CommandIdle) command()              {}
+func (CommandEnsure) command()            {}
+func (CommandHappened) command()          {}
 
 // Decision is what follows from a command: what to commit and what to do
 // then. A zero Change has nothing to commit.
@@ -107,8 +125,10 @@ func (l Limits) withDefaults() Limits {
 // Placing is what a host knows when it chooses where a session's machine shall be.
 type Placing struct {
 	Session Session
-	Payer   access.UserID
-	Plan    access.Plan
+	// Environment is what the machine is for where the session borrows it; zero = it is the session's own.
+	Environment Environment
+	Payer       access.UserID
+	Plan        access.Plan
 }
 
 // Placement is its choice. It is stored with the intent to make the machine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -34,13 +35,18 @@ type Config struct {
 	Mounts *mount.Manager
 	// Gate admits and accounts for work. nil: everything is free, and reports say so.
 	Gate billing.Gate
+	// Purgers delete what other rooms keep of what is purged; see [Keeper.Purge].
+	Purgers []Purger
 	// Limits are the ceilings of a plan, asked anew for every decision. nil: the defaults for everybody.
 	Limits func(access.Plan) Limits
 
 	// Deployment labels every machine, so that two installations with one
 	// account at a provider leave each other's alone. Default "bunkroom".
 	Deployment string
-	// Replica is this process: it shows in leases. Default: a new random id.
+	// Replica is this process: it shows in leases, and in the *ElsewhereError
+	// of another, so that the address at which other processes reach this one
+	// does well. No two processes may have the same at once; one that is
+	// restarted under the name it had is found again at once. Default: a new random id.
 	Replica string
 
 	// Lease is how long a work lease lasts unless it is renewed; it is renewed
@@ -48,6 +54,14 @@ type Config struct {
 	Lease time.Duration
 	// CallTimeout bounds one call to a provider. Default 1 minute.
 	CallTimeout time.Duration
+
+	// IdleAfter is how long nobody must have worked in a session for its
+	// machine to be destroyed, as [Keeper.Serve] does; at least 1 minute. Its files are lost,
+	// and the next work starts in a new machine without being told, so that it
+	// is for sessions whose working directory is durable, or worth nothing. It is measured
+	// from the activity noted last, which may be a minute before the last work
+	// ended. What an environment's sessions borrow is never idle. 0: no machine is ever destroyed for that.
+	IdleAfter time.Duration
 
 	// Audit is told of every refusal of something that exists. nil: nobody is.
 	Audit func(context.Context, access.Event)
@@ -112,7 +126,7 @@ func New(c Config) (*Service, error) {
 
 	rows := rows{store: c.Store, host: host{directory: c.Directory, audit: c.Audit, log: c.Log}, limits: c.Limits}
 	machines := &machines{
-		rows: rows, providers: providers, first: first, place: c.Place, secret: c.KeySecret, deployment: c.Deployment,
+		rows: rows, leases: c.Leases, providers: providers, first: first, place: c.Place, secret: c.KeySecret, deployment: c.Deployment,
 		timeout: c.CallTimeout, newID: c.NewID, log: c.Log,
 	}
 	runner := &Runner{
@@ -122,7 +136,11 @@ func New(c Config) (*Service, error) {
 	return &Service{
 		Catalog: &Catalog{rows: rows, newID: c.NewID},
 		Runner:  runner,
-		Keeper:  &Keeper{machines: machines, leases: c.Leases, mine: runner.has, replica: c.Replica, log: c.Log},
+		Keeper: &Keeper{
+			machines: machines, leases: c.Leases, mine: runner.has, draining: runner.isDraining,
+			replica: c.Replica, idleAfter: c.IdleAfter, log: c.Log,
+			purging: purging{c.Purgers, runner.cancel},
+		},
 	}, nil
 }
 
@@ -137,8 +155,12 @@ func (c *Config) check() (map[string]sandbox.Provider, error) {
 		return nil, field("Directory", "must be set")
 	case c.Lease < minLease:
 		return nil, field("Lease", fmt.Sprintf("must be at least %v", minLease))
+	case slices.Contains(c.Purgers, nil):
+		return nil, field("Purgers", "must not hold nil")
 	case c.CallTimeout < 0:
 		return nil, field("CallTimeout", "must not be negative")
+	case c.IdleAfter < 0 || 0 < c.IdleAfter && c.IdleAfter < minIdle:
+		return nil, field("IdleAfter", fmt.Sprintf("must be 0, or at least %v", minIdle))
 	case len(c.Sandboxes) > 0 && len(c.KeySecret) < sandbox.MinSecret:
 		return nil, field("KeySecret", fmt.Sprintf("must have at least %d bytes, has %d", sandbox.MinSecret, len(c.KeySecret)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,16 @@ func TestCrashAtEveryStep(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 		}, false},
+		{"environment", func(*world, *replica) session.ID { return "" }, func(ctx context.Context, r *replica, _ session.ID) {
+			environmentStory(ctx, r)
+		}, false},
+		{"deletion of an environment", func(_ *world, r *replica) session.ID {
+			s, _ := r.borrow(ann, r.newEnvironment(ann))
+			closeWork(r.w, r.mustWork(ann, inSession(s.ID)))
+			return s.ID
+		}, func(ctx context.Context, r *replica, id session.ID) {
+			r.DeleteEnvironment(ctx, ann, r.w.snap(id).Session.Environment)
+		}, false},
 	} {
 		for what, caps := range map[string]sandbox.Caps{"immediate": immediate, "lagging": lagging} {
 			for _, m := range mishaps {
@@ -101,6 +112,37 @@ func TestCrashAtEveryStep(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// environmentStory is the life of an environment that two sessions borrow, as
+// far as it comes.
+func environmentStory(ctx context.Context, r *replica) {
+	e, err := r.CreateEnvironment(ctx, ann, session.NewEnvironment{Project: "p"})
+	if err != nil {
+		return
+	}
+	var works []*session.Work
+	for _, own := range []session.ConversationID{callersID, "0199aaaa-0000-7000-8000-00000000000b"} {
+		_, v, err := r.Spawn(ctx, ann, session.Spawn{Project: "p", Agent: "builder", Conversation: own, Environment: e.ID})
+		if err != nil {
+			continue
+		}
+		if wk, err := r.work(ctx, ann, inConversation(v.ID)); err == nil {
+			works = append(works, wk)
+			time.Sleep(25 * time.Second) // a beat
+		}
+	}
+	if len(works) > 0 {
+		r.End(ctx, ann, works[0].Session())
+	}
+	for _, wk := range works {
+		wk.Close(ctx)
+	}
+	r.DeleteEnvironment(ctx, ann, e.ID)
+	for range 2 {
+		r.Reclaim(ctx, session.ReclaimOptions{})
+		time.Sleep(time.Minute)
 	}
 }
 
@@ -127,12 +169,16 @@ func crash(t *testing.T, w *world, s story, m mishap, n int) (reached bool) {
 	if s.name == "spawn" {
 		w.wantOneSpawn(next)
 	}
-	// And life goes on, in every session there is.
+	// And life goes on, in every session that has something to work in.
 	time.Sleep(10 * time.Minute)
 	for _, snap := range w.all() {
 		wk, err := next.work(t.Context(), ann, session.WorkRequest{
 			Session: snap.Session.ID, Ensure: true, Reopen: true, AcceptLoss: snap.Sandbox.Generation,
 		})
+		if snap.Environment.Deleted() {
+			wantErr(t, "Open in a deleted environment afterwards", err, session.ErrEnvironmentGone)
+			continue
+		}
 		if err != nil {
 			t.Errorf("Open afterwards: %v", err)
 			continue
@@ -151,7 +197,7 @@ func (w *world) converge(keeper *replica) {
 	for passes := 0; !quiet && passes < 200; passes++ {
 		rep := keeper.reclaim()
 		quiet = len(rep.Items) == 0
-		for _, s := range w.all() {
+		for _, s := range append(w.all(), w.allEnvironments()...) {
 			quiet = quiet && s.Sandbox.State != sandbox.Creating
 		}
 		time.Sleep(30 * time.Second)
@@ -159,26 +205,30 @@ func (w *world) converge(keeper *replica) {
 	if !quiet {
 		w.Error("the Keeper has not come to rest in 200 passes")
 	}
-	alive := map[sandbox.Incarnation]bool{}
+	alive, named := map[sandbox.Incarnation]bool{}, map[sandbox.Incarnation]bool{}
 	for _, m := range w.boxes.Machines() {
 		alive[m.Incarnation] = true
 	}
-	for _, s := range w.all() {
+	for _, s := range append(w.all(), w.allEnvironments()...) {
 		row := s.Sandbox
 		switch {
 		case row.State == sandbox.Live && !alive[row.Incarnation]:
-			w.Errorf("session %s: row names machine %s, which is not there", s.Session.ID, row.Incarnation)
+			w.Errorf("sandbox %s: row names machine %s, which is not there", row.ID, row.Incarnation)
 		case row.State == sandbox.Creating || row.State == sandbox.Destroying:
-			w.Errorf("session %s: row is still %v", s.Session.ID, row.State)
-		case row.State == sandbox.Live && s.Session.Ended():
+			w.Errorf("sandbox %s: row is still %v", row.ID, row.State)
+		case row.State == sandbox.Live && row.Environment == "" && s.Session.Ended():
 			w.Errorf("session %s has ended, and its machine lives", s.Session.ID)
+		case row.State == sandbox.Live && s.Environment.Deleted():
+			w.Errorf("environment %s is deleted, and its machine lives", s.Environment.ID)
+		case row.ID == "" || row.Environment != s.Environment.ID:
+			w.Errorf("session %s, environment %s: sandbox %+v", s.Session.ID, s.Environment.ID, row)
 		}
 		if row.State == sandbox.Live {
-			delete(alive, row.Incarnation)
+			named[row.Incarnation] = true
 		}
-		if row.ID == "" {
-			w.Errorf("session %s has no sandbox", s.Session.ID)
-		}
+	}
+	maps.DeleteFunc(alive, func(i sandbox.Incarnation, _ bool) bool { return named[i] })
+	for _, s := range w.all() {
 		sum, err := keeper.Get(context.Background(), ann, s.Session.ID)
 		if err != nil || len(sum.Conversations) == 0 {
 			w.Errorf("S-08: session %s is half done: %+v, %v", s.Session.ID, sum, err)

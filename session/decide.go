@@ -23,16 +23,17 @@ func Decide(s Snapshot, c Command) (Decision, error) {
 	case CommandNew:
 		return newConversation(s, c)
 	case CommandRename:
-		if s.Session.Name == c.Name {
-			return Decision{}, nil
-		}
-		next := s.Session
-		next.Name = c.Name
-		return Decision{Change: Change{Session: &next}}, nil
+		return rename(s, c)
 	case CommandReopen:
 		return reopen(s, c)
 	case CommandEnd:
 		return end(s, c)
+	case CommandIdle:
+		return idle(s, c)
+	case CommandCreateEnvironment:
+		return createEnvironment(s, c)
+	case CommandDeleteEnvironment:
+		return deleteEnvironment(s, c)
 	case CommandEnsure:
 		return ensure(s, c)
 	case CommandHappened:
@@ -48,20 +49,44 @@ func Decide(s Snapshot, c Command) (Decision, error) {
 func spawn(s Snapshot, c CommandSpawn) (Decision, error) {
 	v := c.Conversation
 	if found := s.Conversation; found.ID != "" { // a retry, or an id that is somebody else's
-		same := s.Session.ID != "" && s.Session.Owner == c.Session.Owner && s.Session.Project == c.Session.Project
+		same := s.Session.ID != "" && s.Session.Owner == c.Session.Owner && s.Session.Project == c.Session.Project &&
+			s.Session.Environment == c.Environment.ID
 		if !same || !sameConversation(found, v, s.Session.ID, c.Session.Project) {
 			return Decision{}, taken(v.ID)
 		}
 		return Decision{Exists: true}, nil
 	}
 	sess := c.Session
+	sess.Environment = c.Environment.ID
 	v.Session, v.Project = sess.ID, sess.Project
-	return Decision{Change: Change{
+	d := Decision{Change: Change{
 		Session:      &sess,
-		Sandbox:      &sandbox.Row{ID: c.Sandbox, Session: sess.ID},
 		Conversation: &v,
 		Limits:       []Limit{{Kind: SessionsPerOwner, Scope: string(sess.Owner), Max: c.MaxSessions}},
-	}}, nil
+	}}
+	switch e := c.Environment; {
+	case e.ID == "":
+		d.Change.Sandbox = &sandbox.Row{ID: c.Sandbox, Session: sess.ID}
+	case e.Deleted() || e.Project != sess.Project:
+		return Decision{}, environmentGone(e.ID)
+	default: // the sandbox is the environment's; that it stands is part of the decision
+		d.Change.Expect = []Guard{{Environment: e.ID, Version: e.Version}}
+	}
+	return d, nil
+}
+
+func rename(s Snapshot, c CommandRename) (Decision, error) {
+	switch sess, e := s.Session, s.Environment; {
+	case sess.ID != "" && sess.Name != c.Name:
+		sess.Name = c.Name
+		return Decision{Change: Change{Session: &sess}}, nil
+	case sess.ID == "" && e.Deleted():
+		return Decision{}, environmentGone(e.ID)
+	case sess.ID == "" && e.Name != c.Name:
+		e.Name = c.Name
+		return Decision{Change: Change{Environment: &e}}, nil
+	}
+	return Decision{}, nil
 }
 
 func add(s Snapshot, c CommandAdd) (Decision, error) {
@@ -107,13 +132,18 @@ func taken(id ConversationID) error {
 	return fmt.Errorf("%w: conversation %s", ErrConversationTaken, id)
 }
 func ended(id ID) error { return fmt.Errorf("%w: session %s", ErrEnded, id) }
+func environmentGone(id EnvironmentID) error {
+	return fmt.Errorf("%w: environment %s", ErrEnvironmentGone, id)
+}
 
 func reopen(s Snapshot, c CommandReopen) (Decision, error) {
 	if !s.Session.Ended() {
 		return Decision{}, nil
 	}
-	if _, err := sandbox.Decide(s.Sandbox, s.machineFacts(Terms{}), sandbox.Reopen{}); err != nil {
-		return Decision{}, err
+	if s.Session.Environment == "" {
+		if _, err := sandbox.Decide(s.Sandbox, s.machineFacts(Terms{}), sandbox.Reopen{}); err != nil {
+			return Decision{}, err
+		}
 	}
 	next := s.Session
 	next.EndedAt = time.Time{}
@@ -124,6 +154,13 @@ func reopen(s Snapshot, c CommandReopen) (Decision, error) {
 }
 
 func end(s Snapshot, c CommandEnd) (Decision, error) {
+	if s.Session.Environment != "" { // the machine is not the session's to stop
+		if s.Session.Ended() {
+			return Decision{}, nil
+		}
+		next := s.Session
+		return Decision{Change: Change{Session: &next, End: true}}, nil
+	}
 	step, err := sandbox.Decide(s.Sandbox, s.machineFacts(c.Terms), sandbox.Stop{Why: sandbox.StopEnd})
 	if err != nil {
 		return Decision{}, err
@@ -140,29 +177,73 @@ func end(s Snapshot, c CommandEnd) (Decision, error) {
 	return d, nil
 }
 
+func createEnvironment(s Snapshot, c CommandCreateEnvironment) (Decision, error) {
+	e := c.Environment
+	switch found := s.Environment; {
+	case found.ID == "":
+		return Decision{Change: Change{Environment: &e, Sandbox: &sandbox.Row{ID: c.Sandbox, Environment: e.ID}}}, nil
+	case found.Project != e.Project || found.CreatedBy != e.CreatedBy: // an id that is somebody else's
+		return Decision{}, fmt.Errorf("%w: environment %s", ErrExists, e.ID)
+	}
+	return Decision{Exists: true}, nil // the reply of the commit was lost
+}
+
+// deleteEnvironment: the row stays, so that no borrower ever gets another
+// sandbox, and its machine is torn down as that of a session that ends.
+func deleteEnvironment(s Snapshot, c CommandDeleteEnvironment) (Decision, error) {
+	step, err := sandbox.Decide(s.Sandbox, s.machineFacts(c.Terms), sandbox.Stop{Why: sandbox.StopEnvironment})
+	if err != nil {
+		return Decision{}, err
+	}
+	d := s.machine(step)
+	if s.Environment.Deleted() {
+		return d, nil
+	}
+	next := s.Environment
+	d.Change.Environment, d.Change.Retire = &next, true
+	if d.Change.Sandbox == nil {
+		d.Change.Expect = append(d.Change.Expect, s.sandboxGuard())
+	}
+	return d, nil
+}
+
+func idle(s Snapshot, c CommandIdle) (Decision, error) {
+	step, err := sandbox.Decide(s.Sandbox, s.machineFacts(c.Terms), sandbox.Stop{Why: sandbox.StopIdle})
+	if err != nil {
+		return Decision{}, err
+	}
+	return s.machine(step), nil
+}
+
 func ensure(s Snapshot, c CommandEnsure) (Decision, error) {
+	switch {
+	case s.Session.Ended():
+		return Decision{}, ended(s.Session.ID)
+	case s.Environment.Deleted():
+		return Decision{}, environmentGone(s.Environment.ID)
+	}
 	f := s.machineFacts(c.Terms)
 	f.LossAccepted = c.AcceptLoss
 	step, err := sandbox.Decide(s.Sandbox, f, c.Want)
 	if err != nil {
-		if s.Session.Ended() {
-			return Decision{}, ended(s.Session.ID)
-		}
 		return Decision{}, err
 	}
 	d := s.machine(step)
 	if step.CountMachine {
 		d.Change.Limits = []Limit{{Kind: MachinesPerPayer, Scope: string(step.Row.Payer), Max: c.MaxMachines}}
 	}
-	if step.Write { // it rests on the session not being ended
+	if step.Write { // it rests on the session not being ended, and the environment not deleted
 		d.Change.Expect = append(d.Change.Expect, Guard{Session: s.Session.ID, Version: s.Session.Version})
+		if e := s.Environment; e.ID != "" {
+			d.Change.Expect = append(d.Change.Expect, Guard{Environment: e.ID, Version: e.Version})
+		}
 	}
 	return d, nil
 }
 
 func (s Snapshot) machineFacts(t Terms) sandbox.Facts {
 	return sandbox.Facts{
-		Now: s.Now, Ended: s.Session.Ended(),
+		Now: s.Now, Ended: s.gone(),
 		Caps: t.Caps, Window: t.Window, MaxWindow: t.MaxWindow,
 	}
 }
@@ -181,6 +262,9 @@ func (s Snapshot) machine(step sandbox.Step) Decision {
 	case step.Write:
 		row := step.Row
 		d.Change.Sandbox, d.Change.Stamps = &row, step.Stamps
+		if step.RequireIdle {
+			d.Change.Idle = row.ID
+		}
 	case len(step.Bury) > 0:
 		// The row may be gone: then that is what the decision rests on.
 		d.Change.Expect = []Guard{{Sandbox: step.Bury[0].Sandbox, Version: s.Sandbox.Version}}

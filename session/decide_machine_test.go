@@ -110,6 +110,21 @@ func TestDecideEnd(t *testing.T) {
 	})
 }
 
+func TestDecideIdle(t *testing.T) {
+	eachGiven(t, func(t *testing.T, s session.Snapshot) {
+		command := session.CommandIdle{Terms: terms}
+		if s.Sandbox.State != sandbox.Live {
+			wantDecision(t, "only what is live is stopped for idleness", s, command, session.Decision{}, sandbox.ErrNotAllowed)
+			return
+		}
+		row := s.Sandbox
+		row.State, row.AbsentSince, row.NotBefore = sandbox.Destroying, time.Time{}, time.Time{}
+		wantDecision(t, "rule 11: the teardown is written only where nobody works, in the same instant; the session stays as it is", s, command, session.Decision{
+			Change: session.Change{Sandbox: &row, Idle: "b"}, Then: sandbox.EffectDestroy, Kill: []sandbox.Incarnation{"m"},
+		}, nil)
+	})
+}
+
 // happened decides about an event.
 func happened(e session.MachineEvent) session.CommandHappened {
 	return session.CommandHappened{Event: e, Terms: terms}
@@ -205,7 +220,7 @@ func TestDecideAttemptsBackOff(t *testing.T) {
 func TestEveryChangeNamesWhatItRestsOn(t *testing.T) {
 	commands := []session.Command{
 		session.CommandAdd{Conversation: talk()}, session.CommandRename{Name: "new"}, session.CommandReopen{},
-		session.CommandEnd{Terms: terms}, ensureCommand(),
+		session.CommandEnd{Terms: terms}, session.CommandIdle{Terms: terms}, ensureCommand(),
 		happened(sandbox.NotSent{Nonce: "theirs"}), happened(sandbox.Unanswered{}), happened(sandbox.Created{As: buried}),
 		happened(sandbox.Attached{}), happened(sandbox.Observed{Generation: 3, Incarnation: "m"}), happened(sandbox.Observed{Generation: 3}),
 	}
@@ -235,6 +250,9 @@ func TestEveryChangeNamesWhatItRestsOn(t *testing.T) {
 			begins := d.Change.Sandbox != nil && d.Change.Sandbox.State == sandbox.Creating && d.Change.Sandbox.Generation > s.Sandbox.Generation
 			if begins && (!names["session"] || len(d.Change.Limits) != 1) {
 				t.Errorf("%T: begins a machine without the session's version or without counting it", c)
+			}
+			if _, asked := c.(session.CommandIdle); (d.Change.Idle != "") != asked {
+				t.Errorf("rule 11: %T: Idle is %q", c, d.Change.Idle)
 			}
 			if d.Change.End && !(names["session"] && names["sandbox"]) {
 				t.Errorf("%T: ends without naming both rows", c)

@@ -20,6 +20,12 @@
 // conversations work in one session. A conversation is bound to its session
 // when it is opened, for good, or to none.
 //
+// An environment is a sandbox that outlives sessions: sessions of its project
+// borrow it when they are spawned, for good, and work in one machine. The end
+// of such a session kills nothing. [Runner.DeleteEnvironment] deletes the row
+// first and then destroys the machine; its sessions stay, and work in them is
+// refused with [ErrEnvironmentGone], never given another sandbox instead.
+//
 // A live sandbox is had from [Runner.Open] alone. It asks for the right to run
 // code, has the payer's account admit the work, takes a slot, gets the machine
 // and binds the agent's folder, in this order; what fails undoes what came
@@ -31,6 +37,14 @@
 // nothing where somebody else was first; no provider is called before that. Who
 // writes a store needs to know [Store], [Leases] and [Change], and
 // package sessiontest proves the result.
+//
+// A process that dies leaves rows that say what it intended, machines, and
+// leases that run out. [Keeper.Serve], in any process that can reach the
+// machines, carries on what it began ([Keeper.Reclaim]), finds what nobody knows of
+// ([Keeper.Sweep]), and frees its slots once what it had running is ended: a
+// slot counts for as long as something may run in it. Where machines are bound to a
+// host, each host needs such a process, others answer with an [ElsewhereError] that
+// names it, and of a host that never comes back an operator says so ([Keeper.HostGone]).
 //
 // Refusals are the named errors, wrapped with their subject, and each has a
 // method Problem with what a client may see; what a database says of itself is

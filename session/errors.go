@@ -14,6 +14,9 @@ var (
 	ErrNotFound = access.NewSentinel("session: not found", 404, "not_found", "Not found.")
 	// ErrEnded: the session has ended. Reopen it first, or ask for that with the request.
 	ErrEnded = access.NewSentinel("session: ended", 409, "ended", "The session has ended. Reopen it first.")
+	// ErrEnvironmentGone: the environment that the session borrows was deleted.
+	// The session never gets another sandbox instead.
+	ErrEnvironmentGone = access.NewSentinel("session: environment gone", 410, "environment_gone", "This environment is not there any more, or never was.")
 	// ErrNoSession: the conversation is bound to no session, so that there is nothing to work in.
 	ErrNoSession = access.NewSentinel("session: conversation has no session", 409, "no_session", "This conversation has no session to work in.")
 	// ErrNoMachine: the sandbox has no machine, and the request did not ask for one to be made.
@@ -82,12 +85,15 @@ func (e *HeldError) Problem() (status int, code, sentence string) {
 
 // ElsewhereError says that the session's machine is bound to another host.
 type ElsewhereError struct {
-	Session ID
+	Session ID     // empty: of an environment
 	Host    string // the id of that host
+	// Replica is a process that serves that host, by its Config.Replica; empty
+	// where none has said so lately: then the host is down, or its Keeper is.
+	Replica string
 }
 
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("session: %s: machine lives on host %s", e.Session, e.Host)
+	return fmt.Sprintf("session: %s: machine lives on host %s (replica %q)", e.Session, e.Host, e.Replica)
 }
 
 // Problem is the same for every host.

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -66,4 +67,58 @@ func ExampleRunner_Run() {
 	// <nil>
 	// test the checkout
 	// <nil>
+}
+
+// An environment outlives the sessions that work in it: what one session has
+// set up, the next one finds, after the first has ended.
+func ExampleCatalog_CreateEnvironment() {
+	ctx, ann := context.Background(), access.Actor{User: "ann"}
+	db, people, boxes := memory.New(nil), memory.NewDirectory(), memory.NewSandboxes(nil)
+	people.AddProject("shop", "ann", "free")
+	people.SetCode("ann", "shop", true)
+	people.AddAgent("shop", "coder", true)
+	for name, program := range memory.Coreutils() {
+		boxes.Handle(name, program)
+	}
+	service, err := session.New(session.Config{
+		Store: db.Sessions(), Leases: db.Leases(), Directory: people,
+		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("at least thirty-two bytes of secret"),
+	})
+	if err != nil {
+		panic(err)
+	}
+	bench, err := service.CreateEnvironment(ctx, ann, session.NewEnvironment{Project: "shop", Name: "staging"})
+	if err != nil {
+		panic(err)
+	}
+	borrow := session.Spawn{Project: "shop", Agent: "coder", Environment: bench.ID}
+
+	first, setup, _ := service.Spawn(ctx, ann, borrow)
+	_, err = service.Run(ctx, ann, session.WorkRequest{Conversation: setup.ID, Ensure: true},
+		func(ctx context.Context, w *session.Work) error {
+			return sandbox.WriteFile(ctx, w.Sandbox().FS(), "seed.sql", []byte("INSERT INTO carts\n"), nil)
+		})
+	fmt.Println("set up:", err)
+	end, err := service.End(ctx, ann, first.ID)
+	fmt.Printf("ended: %v, destroyed: %v, %v\n", end.Ended, end.Destroyed, err)
+
+	second, fix, _ := service.Spawn(ctx, ann, borrow)
+	_, err = service.Run(ctx, ann, session.WorkRequest{Conversation: fix.ID},
+		func(ctx context.Context, w *session.Work) error {
+			_, err := sandbox.Run(ctx, w.Sandbox(), sandbox.Cmd{Argv: []string{"cat", "seed.sql"}}, os.Stdout, nil)
+			return err
+		})
+	fmt.Println("found:", err)
+
+	end, err = service.DeleteEnvironment(ctx, ann, bench.ID)
+	fmt.Printf("deleted: %v, destroyed: %v, %v\n", end.Ended, end.Destroyed, err)
+	_, err = service.Open(ctx, ann, session.WorkRequest{Session: second.ID, Ensure: true})
+	fmt.Println("work in it:", errors.Is(err, session.ErrEnvironmentGone))
+	// Output:
+	// set up: <nil>
+	// ended: true, destroyed: false, <nil>
+	// INSERT INTO carts
+	// found: <nil>
+	// deleted: true, destroyed: true, <nil>
+	// work in it: true
 }

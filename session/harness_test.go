@@ -57,9 +57,11 @@ type world struct {
 	gate   *gate
 	limits session.Limits
 
-	mu       sync.Mutex
-	events   []access.Event
-	sessions map[session.ID]bool // all that were ever asked to be written
+	mu           sync.Mutex
+	events       []access.Event
+	sessions     map[session.ID]bool // all that were ever asked to be written
+	environments map[session.EnvironmentID]bool
+	borrowers    map[session.ID]bool // those of sessions that have no sandbox of their own
 }
 
 // inWorld runs f as a subtest on a fake clock, in a world whose provider has these caps.
@@ -73,6 +75,7 @@ func newWorld(t testing.TB, caps sandbox.Caps) *world {
 	w := &world{
 		TB: t, db: memory.New(nil), dir: newDirectory(), gate: &gate{t: t, holds: map[string]*hold{}},
 		boxes: memory.NewSandboxes(&memory.SandboxOptions{Caps: &caps}), sessions: map[session.ID]bool{},
+		environments: map[session.EnvironmentID]bool{}, borrowers: map[session.ID]bool{},
 	}
 	for name, h := range memory.Coreutils() {
 		w.boxes.Handle(name, h)
@@ -203,6 +206,22 @@ func (w *world) all() (found []session.Snapshot) {
 	w.mu.Unlock()
 	for _, id := range ids {
 		s, err := w.db.Sessions().Load(context.Background(), session.Address{Session: id})
+		if err == nil {
+			found = append(found, s)
+		} else if !errors.Is(err, session.ErrNotFound) {
+			w.Errorf("Load %s: %v", id, err)
+		}
+	}
+	return found
+}
+
+// allEnvironments are the snapshots of all environments that exist, deleted ones included.
+func (w *world) allEnvironments() (found []session.Snapshot) {
+	w.mu.Lock()
+	ids := slices.Collect(maps.Keys(w.environments))
+	w.mu.Unlock()
+	for _, id := range ids {
+		s, err := w.db.Sessions().Load(context.Background(), session.Address{Environment: id})
 		if err == nil {
 			found = append(found, s)
 		} else if !errors.Is(err, session.ErrNotFound) {

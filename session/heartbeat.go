@@ -131,6 +131,8 @@ func (w *Work) watch(ctx context.Context) {
 		w.runner.log.WarnContext(ctx, "session not looked at", "work", w.id, "session", w.session, "error", err)
 	case s.Session.Ended():
 		w.stop(ErrEnded)
+	case s.Environment.Deleted():
+		w.stop(ErrEnvironmentGone)
 	case s.Sandbox.State != sandbox.Live || s.Sandbox.Incarnation != w.sb.Ref().Incarnation:
 		w.stop(sandbox.ErrGone)
 	}

@@ -66,6 +66,36 @@ func TestBadInput(t *testing.T) {
 		{"who spawns", "actor.User", ids, func(ctx context.Context, r *replica, _ access.Actor, bad string) error {
 			return spawn(session.Spawn{})(ctx, r, access.Actor{User: access.UserID(bad)}, bad)
 		}},
+		{"Spawn's environment", "Environment", ids, func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return spawn(session.Spawn{Project: "p", Agent: "builder", Environment: session.EnvironmentID(bad)})(ctx, r, a, bad)
+		}},
+		{"CreateEnvironment's project", "Project", merge(ids, empty), func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return second(r.CreateEnvironment(ctx, a, session.NewEnvironment{Project: access.ProjectID(bad)}))
+		}},
+		{"CreateEnvironment's name", "Name", names, func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return second(r.CreateEnvironment(ctx, a, session.NewEnvironment{Project: "p", Name: bad}))
+		}},
+		{"Environment's id", "environment", merge(ids, empty), func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return second(r.Environment(ctx, a, session.EnvironmentID(bad)))
+		}},
+		{"RenameEnvironment's id", "environment", merge(ids, empty), func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return r.RenameEnvironment(ctx, a, session.EnvironmentID(bad), "x")
+		}},
+		{"RenameEnvironment's name", "name", names, func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return r.RenameEnvironment(ctx, a, "e", bad)
+		}},
+		{"DeleteEnvironment's id", "environment", merge(ids, empty), func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return second(r.DeleteEnvironment(ctx, a, session.EnvironmentID(bad)))
+		}},
+		{"Environments' project", "Project", merge(ids, empty), func(ctx context.Context, r *replica, a access.Actor, bad string) error {
+			return second(r.Environments(ctx, a, session.EnvironmentQuery{Project: access.ProjectID(bad)}))
+		}},
+		{"who makes an environment", "actor.User", ids, func(ctx context.Context, r *replica, _ access.Actor, bad string) error {
+			return second(r.CreateEnvironment(ctx, access.Actor{User: access.UserID(bad)}, session.NewEnvironment{Project: "p"}))
+		}},
+		{"who deletes one", "actor.Agent", ids, func(ctx context.Context, r *replica, _ access.Actor, bad string) error {
+			return second(r.DeleteEnvironment(ctx, access.Actor{User: "ann", Agent: access.AgentID(bad)}, "e"))
+		}},
 		{"NewConversation's project", "Project", ids, func(ctx context.Context, r *replica, a access.Actor, bad string) error {
 			return second(r.NewConversation(ctx, a, session.NewConversation{Project: access.ProjectID(bad)}))
 		}},
@@ -163,6 +193,10 @@ func TestGoodInput(t *testing.T) {
 	wantField(t, "List of too many", err, "Limit")
 	_, err = r.List(t.Context(), ann, session.Query{Project: "p", After: "not a token"})
 	wantField(t, "List after nothing", err, "After")
+	_, err = r.Environments(t.Context(), ann, session.EnvironmentQuery{Project: "p", Limit: session.MaxListed + 1})
+	wantField(t, "Environments of too many", err, "Limit")
+	_, err = r.Environments(t.Context(), ann, session.EnvironmentQuery{Project: "p", After: "not a token"})
+	wantField(t, "Environments after nothing", err, "After")
 }
 
 // A request whose context has ended writes nothing and says so.
@@ -172,7 +206,9 @@ func TestCancelledRequests(t *testing.T) {
 			inWorld(t, method+" by "+way.takes, immediate, func(t *testing.T, w *world) {
 				r := w.replica()
 				s, v := r.spawn(ann)
-				id := map[string]string{"session": string(s.ID), "conversation": string(v.ID), "project": "p"}[way.takes]
+				id := map[string]string{
+					"session": string(s.ID), "conversation": string(v.ID), "project": "p", "environment": string(r.newEnvironment(ann)),
+				}[way.takes]
 				before := w.snap(s.ID)
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()

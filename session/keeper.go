@@ -10,18 +10,21 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
-	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 // Keeper finishes what was left unfinished: machines that a dead process was
-// having made, machines that are to be destroyed, leases nobody gave back.
+// having made, machines that are to be destroyed or have vanished, leases nobody gave back.
 // Nothing it does needs it to be the only one: several may run, on several hosts.
 type Keeper struct {
-	machines *machines
-	leases   Leases
-	mine     func(work string) bool // whether a work is open in this process
-	replica  string
-	log      *slog.Logger
+	machines  *machines
+	leases    Leases
+	mine      func(work string) bool // whether a work is open in this process
+	draining  func() bool            // whether no work may begin in it any more
+	replica   string
+	idleAfter time.Duration // after which a machine is stopped; 0 = never
+	log       *slog.Logger
+	orphans   orphanage
+	purging   purging
 }
 
 // Chore is something to do every so often.
@@ -42,23 +45,18 @@ const (
 // lease, so that of several replicas one does it at a time. What a chore
 // returns is logged; it runs again all the same. A [*access.FieldError] names
 // what is wrong with a chore; then nothing runs.
+//
+// While it runs, and until the process drains, other processes find this one
+// as a process that serves its hosts; see [ElsewhereError].
 func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
-	own := []Chore{
-		// A machine that is bound to a host can be seen to from there only, so
-		// that each host has its own lease.
-		{Name: "reclaim " + strings.Join(k.hosts(), " "), Every: reclaimEvery, Run: func(ctx context.Context) error {
-			rep, err := k.Reclaim(ctx, ReclaimOptions{})
-			if len(rep.Items) > 0 {
-				k.log.InfoContext(ctx, "reclaimed", "items", len(rep.Items), "proven", rep.Proven, "failed", rep.Failed, "capped", rep.Capped)
-			}
-			return err
-		}},
-		{Name: "slots " + k.replica, Every: slotsEvery, Run: k.freeSlots},
-	}
+	own := k.chores()
 	if err := checkChores(own, more); err != nil {
 		return err
 	}
 	var running sync.WaitGroup
+	for _, host := range k.hosts() {
+		running.Go(func() { k.present(ctx, host) })
+	}
 	for _, c := range append(own, more...) {
 		running.Go(func() {
 			for {
@@ -71,6 +69,36 @@ func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
 	}
 	running.Wait()
 	return nil
+}
+
+// chores are the Keeper's own.
+func (k *Keeper) chores() []Chore {
+	// A machine that is bound to a host can be seen to from there only, so
+	// that each host has leases of its own.
+	here := strings.Join(k.hosts(), " ")
+	own := []Chore{
+		{Name: "reclaim " + here, Every: reclaimEvery, Run: k.reclaimChore},
+		{Name: "slots " + k.replica, Every: slotsEvery, Run: k.freeSlots},
+		{Name: "sweep " + here, Every: sweepEvery, Run: k.sweepChore},
+	}
+	if k.idleAfter > 0 {
+		own = append(own, Chore{Name: "idle " + here, Every: idleEvery, Run: k.stopIdle})
+	}
+	return own
+}
+
+// reclaimChore is the Keeper's own pass.
+func (k *Keeper) reclaimChore(ctx context.Context) error {
+	rep, err := k.Reclaim(ctx, ReclaimOptions{})
+	did := map[ReclaimAction]int{}
+	for _, i := range rep.Items {
+		did[i.Action]++
+	}
+	if quiet := did[ReclaimSeen]; len(rep.Items) > quiet {
+		k.log.InfoContext(ctx, "reclaimed", "items", len(rep.Items)-quiet, "proven", rep.Proven, "lost", did[ReclaimLost],
+			"failed", rep.Failed, "capped", rep.Capped != 0)
+	}
+	return err
 }
 
 func checkChores(own, more []Chore) error {
@@ -128,52 +156,4 @@ func (k *Keeper) hosts() []string {
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
-}
-
-// freeSlots releases work leases that ran out without being given back, where
-// it is sure that nothing of that work runs any more: its machine is gone, was
-// lost and is still not to be seen, or sleeps, or it was a work of this process that is closed by now.
-// Any other goes on counting.
-func (k *Keeper) freeSlots(ctx context.Context) error {
-	expired, err := k.leases.Expired(ctx, reclaimCap)
-	for _, l := range expired {
-		quiet, fault := k.quiet(ctx, l)
-		if fault == nil && quiet {
-			fault = k.leases.Release(ctx, l)
-		}
-		err = errors.Join(err, fault)
-	}
-	return err
-}
-
-func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
-	if l.Replica == k.replica {
-		return !k.mine(l.Holder), nil
-	}
-	s, err := k.machines.rows.store.Load(ctx, Address{Session: ID(l.Name)})
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return true, nil
-	case err != nil:
-		return false, err
-	case s.Sandbox.State == sandbox.None:
-		return true, nil
-	case s.Sandbox.State != sandbox.Live && s.Sandbox.State != sandbox.Lost:
-		return false, nil
-	}
-	p, err := k.machines.provider(s.Sandbox)
-	if err != nil {
-		return false, err
-	}
-	call, cancel := context.WithTimeout(ctx, k.machines.timeout)
-	defer cancel()
-	found, err := p.Inspect(call, s.Sandbox.Ref())
-	if errors.Is(err, sandbox.ErrWrongHost) {
-		return false, nil
-	}
-	if s.Sandbox.State == sandbox.Lost { // not seen before, twice: it may have turned up again
-		return err == nil && len(found) == 0, err
-	}
-	asleep := len(found) > 0 && !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped })
-	return asleep, err
 }

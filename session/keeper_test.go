@@ -43,7 +43,7 @@ func (r *replica) orphan() sandbox.Incarnation {
 	r.w.Helper()
 	id := r.warm()
 	i := r.w.snap(id).Sandbox.Incarnation
-	if _, err := r.w.db.Sessions().Commit(r.w.Context(), session.Change{Delete: []session.ID{id}}); err != nil {
+	if _, err := r.w.db.Sessions().Commit(r.w.Context(), session.Change{Delete: []session.Address{{Session: id}}}); err != nil {
 		r.w.Fatal(err)
 	}
 	return i
@@ -71,7 +71,7 @@ func TestReclaimReport(t *testing.T) {
 			session.DueDestroying: {session.ReclaimProven},
 			session.DueTombstones: {session.ReclaimProven},
 		}
-		if diff := cmp.Diff(want, actions(rep)); diff != "" || rep.Proven != 4 || rep.Failed != 0 || rep.Capped || rep.Incomplete {
+		if diff := cmp.Diff(want, actions(rep)); diff != "" || rep.Proven != 4 || rep.Failed != 0 || rep.Capped != 0 || rep.Incomplete {
 			t.Errorf("%+v (-want +got)\n%s", rep, diff)
 		}
 		for id, state := range map[session.ID]sandbox.State{adopted: sandbox.Live, givenUp: sandbox.None, failed: sandbox.None, dead: sandbox.None} {
@@ -159,17 +159,29 @@ func TestReclaimReport(t *testing.T) {
 		}
 	})
 
-	inWorld(t, "Capped is the truth: there was more of a kind than the pass took on", immediate, func(t *testing.T, w *world) {
+	inWorld(t, "Capped is the truth, of each kind: there was more than the pass took on", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
 		for range 3 {
 			r.dying()
+		}
+		for range 2 {
 			r.orphan()
 		}
 		w.boxes.Inject(always(memory.OpInspect, memory.Fault{Fail: errOutage})) // so that nothing gets less
-		for limit, capped := range map[int]bool{1: true, 2: true, 3: false, 4: false, 0: false} {
-			rep, err := r.Reclaim(t.Context(), session.ReclaimOptions{Limit: limit})
-			if want := 2 * min(3, limit+3*b2i(limit == 0)); err != nil || rep.Capped != capped || len(rep.Items) != want {
-				t.Errorf("Limit %d: capped %v, %d items, %v; want %v and %d", limit, rep.Capped, len(rep.Items), err, capped, want)
+		for _, c := range []struct {
+			limit  int
+			capped session.DueKind
+			items  int
+		}{
+			{1, session.DueDestroying | session.DueTombstones, 2},
+			{2, session.DueDestroying, 4},
+			{3, 0, 5},
+			{4, 0, 5},
+			{0, 0, 5},
+		} {
+			rep, err := r.Reclaim(t.Context(), session.ReclaimOptions{Limit: c.limit})
+			if err != nil || rep.Capped != c.capped || len(rep.Items) != c.items {
+				t.Errorf("Limit %d: capped %v, %d items, %v; want %v and %d", c.limit, rep.Capped, len(rep.Items), err, c.capped, c.items)
 			}
 		}
 	})

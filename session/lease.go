@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 // Leases keeps who does what until when. The store's clock decides; callers
 // send durations and measure what they hold on their own monotonic clock,
 // from before they asked.
 //
-// Two kinds. A work lease is one admitted use of a session's sandbox: a
-// session may have many, and all of them together hold one slot, which counts
-// once against the payer's limit. A sweep lease has one holder and merely
-// saves work: whatever is done under it must be safe without it.
+// A work lease is one admitted use of a session's sandbox: a session may have
+// many, and all of them together hold one slot, which counts once against the
+// payer's limit. One that expired drains: it counts until whoever has made
+// sure that its processes are dead releases it. Every other kind of lease has one holder, and is anybody's once it expired. See [LeaseKind].
 //
 // All methods may be called concurrently, from many processes.
 type Leases interface {
 	// Acquire takes the lease, or returns the one its holder has already,
-	// renewed. *HeldError: a sweep lease that somebody else holds.
+	// renewed. *HeldError: a lease of one holder that somebody else has.
 	// *LimitError: the session would be one more than l.Slots sessions worked in by
 	// l.Payer. The answer has Fence and Until set; a fence is greater than every earlier one of that Kind and Name.
 	Acquire(ctx context.Context, l Lease) (Lease, error)
@@ -37,6 +38,11 @@ type Leases interface {
 	// longest expired first. Each still counts: its processes may be running.
 	// Whoever has made sure that they are not releases it.
 	Expired(ctx context.Context, limit int) ([]Lease, error)
+
+	// Held returns the lease of that kind and name that has not expired; of a
+	// work lease, which may have many holders, the one that lasts longest.
+	// ErrNotFound: nobody has it.
+	Held(ctx context.Context, kind LeaseKind, name string) (Lease, error)
 }
 
 // LeaseKind is what a lease is for.
@@ -44,9 +50,20 @@ type LeaseKind uint8
 
 // The kinds.
 const (
-	LeaseWork  LeaseKind = 1 // one use of a session's sandbox; Name is the session's id
-	LeaseSweep LeaseKind = 2 // one chore of a Keeper; Name is the chore's
+	LeaseWork LeaseKind = 1 // one use of a session's sandbox; Name is the session's id
+	// LeaseSweep merely saves work: whatever is done under it must be safe without it. Name is the chore's.
+	LeaseSweep LeaseKind = 2
+	// LeaseTurn is the right to act on a conversation, whose id is Name. The
+	// fence is checked by whatever is written under it; who takes it over ends the processes of older fences first.
+	LeaseTurn LeaseKind = 3
+	// LeasePTY is the right to forward a shell's input and output; Name is the shell's id.
+	LeasePTY LeaseKind = 4
+	// LeaseHost tells which replica serves a host; Name is the host's id.
+	LeaseHost LeaseKind = 5
 )
+
+// Kinds are all kinds of leases.
+func Kinds() []LeaseKind { return []LeaseKind{LeaseWork, LeaseSweep, LeaseTurn, LeasePTY, LeaseHost} }
 
 // Lease is a claim to do something for a while.
 type Lease struct {
@@ -58,6 +75,8 @@ type Lease struct {
 	// Payer and Slots, of a work lease: whose slot it takes, and how many the payer may have.
 	Payer access.UserID
 	Slots int
+	// Sandbox, of a work lease, is the sandbox that is worked in.
+	Sandbox sandbox.ID
 	// For is how long it shall last.
 	For time.Duration
 

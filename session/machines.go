@@ -18,6 +18,7 @@ import (
 // intent is committed, and nothing here decides.
 type machines struct {
 	rows       rows
+	leases     Leases
 	providers  map[string]sandbox.Provider
 	first      string // the name of the provider that is meant where none is named
 	place      func(Placing) (Placement, error)
@@ -56,14 +57,24 @@ func (m *machines) provider(row sandbox.Row) (sandbox.Provider, error) {
 	if p, ok := m.providers[row.Provider]; ok {
 		return p, nil
 	}
-	return nil, fmt.Errorf("%w: sandbox %s: provider %q is not configured", ErrUnavailable, row.ID, row.Provider)
+	return nil, fmt.Errorf("%w: sandbox %s: provider %q: %w", ErrUnavailable, row.ID, row.Provider, errUnconfigured)
 }
 
+var errUnconfigured = access.NewSentinel("not configured", 503, "unavailable", "The session can't be reached right now. Try again shortly.")
+
 // open returns a handle on the machine of the session that s shows. Where
-// somebody else is having it made, open waits for that until ctx ends.
-func (m *machines) open(ctx context.Context, s Snapshot, w wanted) (sandbox.Sandbox, error) {
+// somebody else is having it made, open waits for that until ctx ends. The
+// caller has the work's lease.
+func (m *machines) open(ctx context.Context, s Snapshot, w wanted) (_ sandbox.Sandbox, err error) {
 	in, pause, stale, looks := intent{nonce: m.newID()}, firstPause, 0, 0
 	var wait *sandbox.ProvisioningError
+	if s.Sandbox.State == sandbox.Live {
+		// From before the lease: an idle stop may have come between, and the
+		// machine be dying. From the lease on there is none any more.
+		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		if !w.make && s.Sandbox.State != sandbox.Live {
 			return nil, fmt.Errorf("%w: session %s", ErrNoMachine, s.Session.ID)
@@ -170,7 +181,7 @@ func (m *machines) want(s Snapshot, w wanted, nonce string) (sandbox.Ensure, err
 	if m.place == nil {
 		return want, fmt.Errorf("%w: session %s: no provider is configured", ErrUnavailable, s.Session.ID)
 	}
-	at, err := m.place(Placing{Session: s.Session, Payer: w.payer, Plan: w.plan})
+	at, err := m.place(Placing{Session: s.Session, Environment: s.Environment, Payer: w.payer, Plan: w.plan})
 	if err != nil {
 		return want, fmt.Errorf("%w: session %s: placing its machine: %w", ErrUnavailable, s.Session.ID, err)
 	}

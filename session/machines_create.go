@@ -21,7 +21,7 @@ func (m *machines) create(ctx context.Context, s Snapshot, begun time.Time) <-ch
 		defer m.creating.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.window())
 		defer cancel()
-		event, fault := m.ask(ctx, s.Sandbox, begun)
+		event, fault := m.ask(ctx, s, begun)
 		if err := m.tell(ctx, s, event); err != nil {
 			m.log.ErrorContext(ctx, "outcome of a create could not be committed; the reconciler finds it",
 				"sandbox", s.Sandbox.ID, "generation", s.Sandbox.Generation, "event", fmt.Sprintf("%T", event), "error", err)
@@ -33,9 +33,10 @@ func (m *machines) create(ctx context.Context, s Snapshot, begun time.Time) <-ch
 
 // ask calls Create, unless so much of the window has passed that its answer
 // could come too late, and says what came of it.
-func (m *machines) ask(ctx context.Context, row sandbox.Row, begun time.Time) (MachineEvent, error) {
+func (m *machines) ask(ctx context.Context, s Snapshot, begun time.Time) (MachineEvent, error) {
+	row := s.Sandbox
 	notSent := func(err error) (MachineEvent, error) {
-		return sandbox.NotSent{Nonce: row.Nonce}, fmt.Errorf("%w: session %s: %w", ErrUnavailable, row.Session, err)
+		return sandbox.NotSent{Nonce: row.Nonce}, fmt.Errorf("%w: %s: %w", ErrUnavailable, s.subject(), err)
 	}
 	p, err := m.provider(row)
 	if err != nil {
@@ -46,11 +47,12 @@ func (m *machines) ask(ctx context.Context, row sandbox.Row, begun time.Time) (M
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	machine, err := p.Create(ctx, sandbox.CreateRequest{Name: row.Name, Spec: row.Spec, Labels: map[string]string{
+	want := sandbox.CreateRequest{Name: row.Name, Spec: row.Spec, Labels: map[string]string{
 		sandbox.LabelDeployment: row.Deployment,
 		sandbox.LabelSandbox:    string(row.ID),
 		sandbox.LabelGeneration: strconv.FormatInt(row.Generation, 10),
-	}})
+	}}
+	machine, err := guarded(ctx, func(ctx context.Context) (sandbox.Machine, error) { return p.Create(ctx, want) })
 	switch {
 	case errors.Is(err, sandbox.ErrNotSent):
 		return notSent(err)
@@ -94,8 +96,8 @@ func (m *machines) happened(ctx context.Context, s Snapshot, event MachineEvent)
 		if n == 0 {
 			return s, nil
 		}
-		now, err := m.rows.store.Load(ctx, Address{Session: s.Session.ID})
-		if errors.Is(err, ErrNotFound) { // a deleted session leaves the zero snapshot: there is no row any more
+		now, err := m.rows.store.Load(ctx, s.owner())
+		if errors.Is(err, ErrNotFound) { // a deleted session or environment leaves the zero snapshot: there is no row any more
 			return Snapshot{}, nil
 		}
 		return now, err

@@ -30,9 +30,9 @@ func (m *machines) attach(ctx context.Context, s Snapshot) (sandbox.Sandbox, err
 	case errors.Is(err, sandbox.ErrGone), errors.Is(err, sandbox.ErrStale):
 		return nil, m.look(ctx, s)
 	case errors.Is(err, sandbox.ErrWrongHost):
-		return nil, &ElsewhereError{Session: s.Session.ID, Host: s.Sandbox.Host}
+		return nil, m.elsewhere(ctx, s)
 	}
-	return nil, fmt.Errorf("%w: session %s: %w", ErrUnavailable, s.Session.ID, err)
+	return nil, fmt.Errorf("%w: %s: %w", ErrUnavailable, s.subject(), err)
 }
 
 // look asks the provider which machines of s it sees and commits what follows
@@ -54,29 +54,40 @@ func (m *machines) look(ctx context.Context, s Snapshot) error {
 // reported is what the caller is told of the machine of s: where that can't be reached, neither can the session.
 func reported(s Snapshot, err error) error {
 	if errors.Is(err, sandbox.ErrUnavailable) {
-		return fmt.Errorf("%w: session %s: %w", ErrUnavailable, s.Session.ID, err)
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, s.subject(), err)
 	}
-	return fmt.Errorf("session %s: %w", s.Session.ID, err)
+	return fmt.Errorf("%s: %w", s.subject(), err)
 }
 
 // observe asks and commits, and performs nothing.
 func (m *machines) observe(ctx context.Context, s Snapshot) (decided, error) {
-	p, err := m.provider(s.Sandbox)
+	seen, err := m.sees(ctx, s)
 	if err != nil {
 		return decided{}, err
 	}
-	call, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
-	found, err := p.Inspect(call, s.Sandbox.Ref())
+	return m.learn(ctx, s, seen)
+}
+
+// sees asks the provider which machines of s it sees, and writes nothing.
+func (m *machines) sees(ctx context.Context, s Snapshot) (sandbox.Observed, error) {
+	p, err := m.provider(s.Sandbox)
+	if err != nil {
+		return sandbox.Observed{}, err
+	}
+	found, err := m.inspect(ctx, p, s.Sandbox.Ref())
 	if errors.Is(err, sandbox.ErrWrongHost) {
-		return decided{}, &ElsewhereError{Session: s.Session.ID, Host: s.Sandbox.Host}
+		return sandbox.Observed{}, m.elsewhere(ctx, s)
 	}
 	if err != nil {
-		return decided{}, fmt.Errorf("%w: session %s: %w", ErrUnavailable, s.Session.ID, err)
+		return sandbox.Observed{}, fmt.Errorf("%w: %s: %w", ErrUnavailable, s.subject(), err)
 	}
-	seen := sandbox.Observed{
+	return sandbox.Observed{
 		Generation: s.Sandbox.Generation, Incarnation: s.Sandbox.Incarnation, Host: p.Info().Host, Found: found,
-	}
+	}, nil
+}
+
+// learn commits what follows from what was seen of s, and performs nothing.
+func (m *machines) learn(ctx context.Context, s Snapshot, seen sandbox.Observed) (decided, error) {
 	out, err := m.happened(ctx, s, seen)
 	if errors.Is(err, ErrClaimed) { // the one found is on its way out: as good as not seen
 		seen.Found = nil
@@ -91,14 +102,13 @@ func (m *machines) observe(ctx context.Context, s Snapshot) (decided, error) {
 // destroy asks the provider to destroy machines. A failure is no more than
 // logged: what counts is what Inspect sees afterwards.
 func (m *machines) destroy(ctx context.Context, row sandbox.Row, doomed []sandbox.Incarnation) {
-	p, err := m.provider(row)
+	p, unknown := m.provider(row)
 	for _, i := range doomed {
+		err := unknown
 		if err == nil {
 			ref := row.Ref()
 			ref.Incarnation = i
-			call, cancel := context.WithTimeout(ctx, m.timeout)
-			err = p.Destroy(call, ref)
-			cancel()
+			err = m.kill(ctx, p, ref)
 		}
 		if err != nil {
 			m.log.WarnContext(ctx, "destroy failed", "sandbox", row.ID, "incarnation", i, "error", err)
@@ -135,7 +145,7 @@ func (m *machines) prove(ctx context.Context, s Snapshot, then sandbox.Effect, d
 		if caps.Lag() > 0 && !sleep(ctx, caps.Lag()) {
 			return false, true, context.Cause(ctx)
 		}
-		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
+		if s, err = m.rows.store.Load(ctx, s.owner()); err != nil {
 			return false, true, err
 		}
 		if s.Sandbox.State != sandbox.Destroying || s.Sandbox.Generation != generation {
@@ -144,4 +154,16 @@ func (m *machines) prove(ctx context.Context, s Snapshot, then sandbox.Effect, d
 		}
 	}
 	return false, true, nil
+}
+
+// elsewhere is the error of a machine that lives on another host: with the
+// replica that serves it, where one has said so lately.
+func (m *machines) elsewhere(ctx context.Context, s Snapshot) error {
+	there := &ElsewhereError{Session: s.Session.ID, Host: s.Sandbox.Host}
+	if l, err := m.leases.Held(ctx, LeaseHost, s.Sandbox.Host); err == nil {
+		there.Replica = l.Holder
+	} else if !errors.Is(err, ErrNotFound) {
+		m.log.WarnContext(ctx, "who serves a host could not be found out", "host", s.Sandbox.Host, "error", err)
+	}
+	return there
 }

@@ -91,7 +91,7 @@ func (o *opening) slot(ctx context.Context) (err error) {
 	asked := time.Now()
 	o.lease, err = o.runner.leases.Acquire(ctx, Lease{
 		Kind: LeaseWork, Name: string(o.session), Holder: o.id, Replica: o.runner.replica,
-		Payer: o.in.payer, Slots: o.in.limits.Slots, For: o.runner.lease,
+		Payer: o.in.payer, Slots: o.in.limits.Slots, Sandbox: o.in.Sandbox.ID, For: o.runner.lease,
 	})
 	if err != nil {
 		return err

@@ -1,21 +1,41 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
-// reclaimCap is how many items of each kind one pass takes on by default.
-const reclaimCap = 200
+// What a pass takes on by default, of each kind, and of live machines at most.
+const (
+	reclaimCap    = 200
+	reclaimLive   = 50
+	reclaimUnseen = 10 * time.Minute
+	reclaimBudget = 5
+)
 
 // ReclaimOptions bound a pass.
 type ReclaimOptions struct {
-	// Limit is the most items of each kind; 0 = 200.
+	// Limit is the most items of each kind; 0 = 200. Of live machines it is 50 at most.
 	Limit int
+	// DryRun: providers are asked and decisions made, but nothing is written
+	// and nothing destroyed. The report says what would have been the first step with each item.
+	DryRun bool
+	// Unseen is how long nobody must have looked at a live machine for this
+	// pass to look; 0 = 10 minutes, less than 0 = it looks at none.
+	Unseen time.Duration
+	// Budget is how many live machines one pass may declare lost. Where more
+	// are missing, something bigger is wrong than a machine that vanished,
+	// such as an account that shows somebody else's machines, and none is
+	// declared lost; their own sessions still find out one by one, when they are
+	// worked in. 0 = 5. Nothing else needs a budget: what is destroyed was
+	// decided to be, when its row or its entry of the outbox was written, and a
+	// sweep has a budget of its own for what it puts there.
+	Budget int
 }
 
 // ReclaimReport says what a pass found and did.
@@ -23,18 +43,23 @@ type ReclaimReport struct {
 	Items  []ReclaimItem
 	Proven int // machines proven gone by this pass
 	Failed int // items that could not be seen to; the next pass tries again
-	// Capped: there was more of a kind than the pass took on.
-	Capped bool
+	// Capped are the kinds of which there was more than the pass took on.
+	Capped DueKind
 	// Incomplete: what is due of some kind could not be read; the rest was seen to.
 	Incomplete bool
+	// Tripped: more live machines were missing than the budget allows to be lost.
+	Tripped bool
 }
 
 // ReclaimItem is what became of one item.
 type ReclaimItem struct {
 	Kind      DueKind
 	Tombstone sandbox.TombstoneKey // which machine; its incarnation may be unknown
+	Provider  string               // whose machine it is
+	Host      string               // the host it is bound to; empty = none
 	Action    ReclaimAction
-	Err       error // why it could not be seen to
+	Reason    string // why, in a sentence for the operator
+	Err       error  // why it could not be seen to
 }
 
 // ReclaimAction says what a pass did with an item.
@@ -42,168 +67,149 @@ type ReclaimAction string
 
 // The actions.
 const (
+	ReclaimSeen    ReclaimAction = "seen"     // a live machine is there
 	ReclaimWaited  ReclaimAction = "waited"   // too early to say or do anything
 	ReclaimKilled  ReclaimAction = "killed"   // asked the provider to destroy what is there
 	ReclaimProven  ReclaimAction = "proven"   // gone for certain; nothing is left of it
 	ReclaimAdopted ReclaimAction = "adopted"  // a machine that a dead process had asked for is its session's now
 	ReclaimGivenUp ReclaimAction = "given up" // an attempt that came to nothing is being torn down
+	ReclaimLost    ReclaimAction = "lost"     // a live machine has vanished; whoever works next is told
+	ReclaimSpared  ReclaimAction = "spared"   // it would be lost, but for the budget
 	ReclaimSkipped ReclaimAction = "skipped"  // somebody else saw to it
 	ReclaimFailed  ReclaimAction = "failed"
 )
 
 // Reclaim makes one pass over what is left to do: creates past their
-// deadline, machines that are to be destroyed, and the outbox. Each kind is read by
-// itself and each item seen to by itself: a failure stops neither the others
-// nor later passes. The error is what made it Incomplete, or ctx's.
+// deadline, machines that are to be destroyed, the outbox, and live machines
+// that nobody has looked at for long. Each kind is read by itself and each
+// item seen to by itself: a failure stops neither the others nor later
+// passes. The error is what made it Incomplete, or ctx's; a *access.FieldError
+// names what is wrong with o.
 //
-// What another host alone can see to is left to that host.
+// What a pass has looked at comes last in the next, so that what can't be
+// finished keeps nothing else waiting. A provider that lets three calls in a row
+// run into their timeout is not asked again in that pass.
+//
+// A live machine is inspected, never woken. Once two looks at least the
+// provider's lag apart have not found it, it is lost. What another host alone
+// can see to is left to that host.
 func (k *Keeper) Reclaim(ctx context.Context, o ReclaimOptions) (ReclaimReport, error) {
+	if o.Budget < 0 {
+		return ReclaimReport{}, &access.FieldError{Field: "Budget", Rule: "must not be negative"}
+	}
 	if o.Limit <= 0 {
 		o.Limit = reclaimCap
 	}
-	var rep ReclaimReport
+	o.Budget, o.Unseen = cmp.Or(o.Budget, reclaimBudget), cmp.Or(o.Unseen, reclaimUnseen)
+	p := &pass{Keeper: k, options: o, mute: map[string]int{}}
 	var fault error
-	for _, kind := range []DueKind{DueCreating, DueDestroying, DueTombstones} {
-		n := 0
-		for due, err := range k.machines.rows.store.Due(ctx, DueQuery{Kinds: kind, Hosts: k.hosts(), Limit: o.Limit + 1}) {
-			if err != nil {
-				rep.Incomplete = true
-				fault = errors.Join(fault, err)
-				break
-			}
-			if n++; n > o.Limit {
-				rep.Capped = true
-				break
-			}
-			item := k.see(ctx, due)
-			switch item.Action {
-			case ReclaimProven:
-				rep.Proven++
-			case ReclaimFailed:
-				rep.Failed++
-			}
-			rep.Items = append(rep.Items, item)
-			if ctx.Err() != nil {
-				rep.Incomplete = true
-				return rep, context.Cause(ctx)
-			}
+	for _, kind := range []DueKind{DueCreating, DueDestroying, DueTombstones, DueLive} {
+		if kind == DueLive && o.Unseen < 0 {
+			continue
+		}
+		fault = errors.Join(fault, p.seeTo(ctx, kind))
+		if ctx.Err() != nil {
+			p.rep.Incomplete = true
+			return p.rep, context.Cause(ctx)
 		}
 	}
-	return rep, fault
+	return p.rep, fault
 }
 
-func (k *Keeper) see(ctx context.Context, due Due) ReclaimItem {
-	item := ReclaimItem{Kind: due.Kind, Tombstone: due.Tombstone.TombstoneKey}
-	if due.Kind != DueTombstones {
-		row := due.Snapshot.Sandbox
-		item.Tombstone = sandbox.TombstoneKey{Sandbox: row.ID, Generation: row.Generation, Incarnation: row.Incarnation}
-	}
-	act := k.seeRow
-	if due.Kind == DueTombstones {
-		act = k.seeTombstone
-	}
-	item.Action, item.Err = act(ctx, due)
-	var more *sandbox.ProvisioningError // somebody else has granted the attempt more time
-	switch {
-	case errors.Is(item.Err, ErrStale), errors.Is(item.Err, sandbox.ErrNotAllowed):
-		item.Action, item.Err = ReclaimSkipped, nil // somebody else was there first
-	case errors.Is(item.Err, sandbox.ErrUnavailable), errors.As(item.Err, &more):
-		item.Action, item.Err = ReclaimWaited, nil
-	case item.Err != nil:
-		item.Action = ReclaimFailed
-		k.log.WarnContext(ctx, "not reclaimed", "sandbox", item.Tombstone.Sandbox, "generation", item.Tombstone.Generation, "error", item.Err)
-	}
-	return item
+// pass is one pass under way.
+type pass struct {
+	*Keeper
+	options ReclaimOptions
+	rep     ReclaimReport
+	looked  []sandbox.ID   // looked at and not written
+	missing []missing      // live machines that are not to be seen, for the second time
+	mute    map[string]int // how many calls in a row a provider has not answered in time
 }
 
-// passes is how often one pass asks about one machine: the kill, and the two
-// not-found answers that prove it where the provider hides nothing.
-const passes = 3
-
-// seeRow carries a sandbox's row on: what a dead process left creating, or a teardown.
-func (k *Keeper) seeRow(ctx context.Context, due Due) (ReclaimAction, error) {
-	m, s := k.machines, due.Snapshot
-	action := ReclaimWaited
-	for range passes {
-		out, err := m.observe(ctx, s)
+// seeTo sees to all that is due of one kind.
+func (p *pass) seeTo(ctx context.Context, kind DueKind) (fault error) {
+	limit := p.options.Limit
+	if kind == DueLive {
+		limit = min(limit, reclaimLive)
+	}
+	n := 0
+	for due, err := range p.machines.rows.store.Due(ctx, DueQuery{Kinds: kind, Hosts: p.hosts(), Limit: limit + 1, Unseen: p.options.Unseen}) {
 		if err != nil {
-			return action, err
+			p.rep.Incomplete = true
+			fault = err
+			break
 		}
-		switch state := out.Sandbox.State; {
-		case state == sandbox.Live:
-			return ReclaimAdopted, nil
-		case state == sandbox.None:
-			return ReclaimProven, nil
-		case out.Then == sandbox.EffectDestroy:
-			m.destroy(ctx, out.Sandbox, out.Kill)
-			action = ReclaimKilled
-		case s.Sandbox.State == sandbox.Creating && state == sandbox.Destroying:
-			action = ReclaimGivenUp
+		if n++; n > limit {
+			p.rep.Capped |= kind
+			break
 		}
-		if !out.committed && out.Then == sandbox.EffectNone || m.terms(out.Sandbox).Caps.Lag() > 0 {
-			return action, nil
-		}
-		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
-			return action, err
-		}
-		if state := s.Sandbox.State; state != sandbox.Creating && state != sandbox.Destroying {
-			return ReclaimSkipped, nil // somebody else has brought it to an end
+		p.see(ctx, due)
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return action, nil
+	p.lose(ctx)
+	p.note(ctx)
+	return fault
 }
 
-// seeTombstone carries an entry of the outbox on: kill what is there, then prove that nothing is.
-func (k *Keeper) seeTombstone(ctx context.Context, due Due) (ReclaimAction, error) {
-	m, t, now := k.machines, due.Tombstone, due.Snapshot.Now
-	action := ReclaimWaited
-	for range passes {
-		step, err := k.askTombstone(ctx, t, due.Snapshot, now)
-		if err != nil {
-			failed := t.Marked(sandbox.TombstoneStep{}, err.Error())
-			if _, marked := m.rows.store.Commit(ctx, Change{Mark: []sandbox.Tombstone{failed}}); marked != nil {
-				err = fmt.Errorf("%w (and not noted: %w)", err, marked)
-			}
-			return action, err
-		}
-		if step.Proven {
-			_, err := m.rows.store.Commit(ctx, Change{Prove: []sandbox.Tombstone{t}})
-			return ReclaimProven, err
-		}
-		row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider, Name: t.Name, Host: t.Host}
-		if step.Kill != nil {
-			m.destroy(ctx, row, step.Kill)
-			action = ReclaimKilled
-		}
-		marked := Change{Mark: []sandbox.Tombstone{t.Marked(step, "")}}
-		clock, err := m.rows.store.Commit(ctx, marked)
-		if err != nil {
-			return action, err
-		}
-		if step.Kill == nil && !step.Absent || m.terms(row).Caps.Lag() > 0 {
-			return action, nil
-		}
-		t, now = marked.Stamped(clock).Mark[0], clock
+// see sees to one item.
+func (p *pass) see(ctx context.Context, due Due) {
+	var out outcome
+	switch row := due.Snapshot.Sandbox; {
+	case p.mute[cmp.Or(due.Tombstone.Provider, row.Provider)] >= mutes:
+		out = failed(errMute)
+		p.excuse(ctx, due, out.err)
+	case due.Kind == DueTombstones:
+		out = p.seeTombstone(ctx, due)
+	case due.Kind == DueLive:
+		out = p.seeLive(ctx, due)
+	default:
+		out = p.seeRow(ctx, due)
 	}
-	return action, nil
+	if !out.later {
+		p.report(ctx, due, out)
+	}
 }
 
-// askTombstone asks the provider which of the tombstone's machines it sees.
-func (k *Keeper) askTombstone(ctx context.Context, t sandbox.Tombstone, s Snapshot, now time.Time) (sandbox.TombstoneStep, error) {
-	row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider}
-	p, err := k.machines.provider(row)
-	if err != nil {
-		return sandbox.TombstoneStep{}, err
+// report adds an item to the report, and counts it.
+func (p *pass) report(ctx context.Context, due Due, out outcome) {
+	row := due.Snapshot.Sandbox
+	item := ReclaimItem{
+		Kind:      due.Kind,
+		Tombstone: sandbox.TombstoneKey{Sandbox: row.ID, Generation: row.Generation, Incarnation: row.Incarnation},
+		Provider:  row.Provider, Host: row.Host,
 	}
-	call, cancel := context.WithTimeout(ctx, k.machines.timeout)
+	if t := due.Tombstone; due.Kind == DueTombstones {
+		item.Tombstone, item.Provider, item.Host = t.TombstoneKey, t.Provider, t.Host
+	}
+	out = out.settled()
+	item.Action, item.Reason, item.Err = out.action, out.reason, out.err
+	switch item.Action {
+	case ReclaimProven:
+		p.rep.Proven++
+	case ReclaimFailed:
+		p.rep.Failed++
+		p.log.WarnContext(ctx, "not reclaimed", "sandbox", item.Tombstone.Sandbox, "generation", item.Tombstone.Generation,
+			"provider", item.Provider, "error", item.Err)
+	}
+	p.rep.Items = append(p.rep.Items, item)
+	if due.Kind != DueTombstones && !out.written {
+		p.looked = append(p.looked, row.ID)
+	}
+}
+
+// note moves what was looked at and not written to the end of what is due.
+// That this fails is no more than logged: the items were seen to.
+func (p *pass) note(ctx context.Context) {
+	looked := p.looked
+	p.looked = nil
+	if len(looked) == 0 || p.options.DryRun {
+		return
+	}
+	closing, cancel := detached(ctx)
 	defer cancel()
-	found, err := p.Inspect(call, t.Ref())
-	if err != nil {
-		return sandbox.TombstoneStep{}, err
+	if _, err := p.machines.rows.store.Commit(closing, Change{Waited: looked}); err != nil {
+		p.log.WarnContext(ctx, "what was looked at could not be noted", "sandboxes", len(looked), "error", err)
 	}
-	var live sandbox.Incarnation
-	if s.Sandbox.State == sandbox.Live {
-		live = s.Sandbox.Incarnation
-	}
-	return sandbox.DecideTombstone(t, sandbox.Facts{Now: now, Caps: k.machines.terms(row).Caps}, live, p.Info().Host, found)
 }

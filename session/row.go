@@ -11,6 +11,7 @@ import (
 type (
 	ID             = access.SessionID
 	ConversationID = access.ConversationID
+	EnvironmentID  = access.EnvironmentID
 )
 
 // Session is a project-level working context. It has no conversation and no
@@ -22,7 +23,7 @@ type Session struct {
 	Owner   access.UserID    // who opened it
 	Name    string           // a label; may be empty and need not be unique
 	// Environment is the environment it borrows its sandbox from; empty = a sandbox of its own. It never changes.
-	Environment access.EnvironmentID
+	Environment EnvironmentID
 
 	CreatedAt    time.Time
 	LastActiveAt time.Time // sorts lists; only ever raised
@@ -35,6 +36,23 @@ func (s Session) Ended() bool { return !s.EndedAt.IsZero() }
 func (s Session) facts() access.SessionFacts {
 	return access.SessionFacts{Owner: s.Owner, Project: s.Project}
 }
+
+// Environment is a sandbox that outlives sessions and that several sessions of its project borrow.
+type Environment struct {
+	ID        EnvironmentID
+	Version   int64            // raised by one with every write
+	Project   access.ProjectID // never empty: what is personal has none
+	CreatedBy access.UserID    // for the record; it gives no right
+	Name      string           // a label; may be empty and need not be unique
+
+	CreatedAt time.Time
+	// DeletedAt is when it was deleted; zero = it was not. The row stays for
+	// as long as a session borrows it, so that none ever gets another sandbox instead.
+	DeletedAt time.Time
+}
+
+// Deleted reports whether the environment was deleted.
+func (e Environment) Deleted() bool { return !e.DeletedAt.IsZero() }
 
 // Conversation is one thread with one agent. It is bound to a session when it
 // is created, for good, or to none.
@@ -75,6 +93,32 @@ type Snapshot struct {
 	// Now is the store's clock at that instant. Deciders use no other.
 	Now          time.Time
 	Session      Session
-	Sandbox      sandbox.Row // the session's own; inserted with it, and without a machine until work first needs one
+	Environment  Environment // that the session borrows, or that was asked for
+	Sandbox      sandbox.Row // the session's own, or its environment's; inserted with that, and without a machine until work first needs one
 	Conversation Conversation
+}
+
+// owner is the way to the row that the sandbox belongs to, whichever session it was loaded through.
+func (s Snapshot) owner() Address {
+	if s.Sandbox.Environment != "" {
+		return Address{Environment: s.Sandbox.Environment}
+	}
+	return Address{Session: s.Sandbox.Session}
+}
+
+// subject names what the sandbox belongs to, for errors.
+func (s Snapshot) subject() string {
+	if s.Sandbox.Environment != "" {
+		return "environment " + string(s.Sandbox.Environment)
+	}
+	return "session " + string(s.Sandbox.Session)
+}
+
+// gone reports whether there shall be no machine any more: what the sandbox
+// belongs to has ended. A session that merely borrows it does not count.
+func (s Snapshot) gone() bool {
+	if s.Sandbox.Environment != "" {
+		return s.Environment.Deleted()
+	}
+	return s.Session.Ended()
 }

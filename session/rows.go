@@ -61,9 +61,12 @@ func (r rows) insert(ctx context.Context, a Address, minted bool, decide func(Sn
 func (r rows) try(ctx context.Context, load func(n int) (Snapshot, error), decide func(Snapshot) (Decision, error)) (decided, error) {
 	var err error
 	for n := range maxTries {
-		var s Snapshot
-		if s, err = load(n); err != nil {
-			return decided{}, err
+		s, fault := load(n)
+		switch {
+		case fault != nil && errors.Is(err, ErrUnknown): // nor could it be looked up
+			return decided{}, fmt.Errorf("%w: %w", err, fault)
+		case fault != nil:
+			return decided{}, fault
 		}
 		var out decided
 		if out, err = r.commit(ctx, s, decide); err == nil || !retry(err) {
@@ -98,6 +101,9 @@ func retry(err error) bool {
 func (s Snapshot) after(c Change) Snapshot {
 	if c.Session != nil {
 		s.Session = *c.Session
+	}
+	if c.Environment != nil {
+		s.Environment = *c.Environment
 	}
 	if c.Sandbox != nil {
 		s.Sandbox = *c.Sandbox

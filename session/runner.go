@@ -57,7 +57,8 @@ type WorkRequest struct {
 	// whatever comes after. Without it that is ErrEnded.
 	Reopen bool
 	// AcceptLoss is the generation of a lost machine (sandbox.LostError) whose
-	// files the caller does without. A new one starts empty.
+	// files the caller does without. A new one starts empty, for everybody who
+	// works in that sandbox.
 	AcceptLoss int64
 }
 
@@ -66,10 +67,11 @@ type WorkRequest struct {
 // this order; a failure undoes what was done, in reverse, and charges nothing.
 // The caller must close the Work. When ctx ends, so does the work.
 //
-// Two conversations of one session work in the same sandbox.
+// Two conversations of one session work in the same sandbox, and so do two
+// sessions that borrow one environment.
 //
 // ErrNotFound, *access.DeniedError, *access.FieldError; ErrNoSession;
-// ErrEnded; ErrNoMachine; *billing.RefusedError; *LimitError;
+// ErrEnded; ErrEnvironmentGone; ErrNoMachine; *billing.RefusedError; *LimitError;
 // *sandbox.ProvisioningError, where ctx ended while somebody else was having the machine made;
 // *sandbox.LostError; *sandbox.AttemptsError; *ElsewhereError;
 // *mount.MountError where a folder is required; ErrUnavailable; ErrDraining.
@@ -84,7 +86,7 @@ func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work
 		return nil, err
 	}
 	w := &Work{
-		runner: r, id: r.newID(), session: in.Session.ID, conversation: in.Conversation.ID,
+		runner: r, id: r.newID(), session: in.Session.ID, environment: in.Session.Environment, conversation: in.Conversation.ID,
 		free: true,
 	}
 	if lost := in.Sandbox; lost.State == sandbox.Lost && lost.Generation == q.AcceptLoss {
@@ -167,8 +169,11 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if in.payer, err = payer(s.Session, f); err != nil {
 		return none, err
 	}
-	if s.Session.Ended() && !q.Reopen {
+	switch {
+	case s.Session.Ended() && !q.Reopen:
 		return none, ended(s.Session.ID)
+	case s.Environment.Deleted():
+		return none, environmentGone(s.Environment.ID)
 	}
 	return in, nil
 }
@@ -211,9 +216,10 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // EndReport says what an end has come to. Nothing in it is a guess.
 type EndReport struct {
-	// Ended: this call ended the session. False where it had ended before.
+	// Ended: this call ended the session, or deleted the environment. False where that had happened before.
 	Ended bool
-	// Destroyed: this call proved that the session's machine is gone.
+	// Destroyed: this call proved that its machine is gone. A session that
+	// borrows its sandbox has no machine to destroy.
 	Destroyed bool
 	// Pending: a machine is being destroyed, and its absence not yet proven;
 	// the Keeper sees to it.
@@ -247,26 +253,19 @@ func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, err
 	if err != nil {
 		return EndReport{}, subject(err, noSession(id))
 	}
-	r.cancel(id, ErrEnded)
-	rep := EndReport{Ended: out.committed, Pending: out.Sandbox.State == sandbox.Destroying}
-	if !rep.Pending || out.Then == sandbox.EffectNone {
-		return rep, nil
+	r.cancel(func(w *Work) bool { return w.session == id }, ErrEnded)
+	if out.Session.Environment != "" { // the machine is not the session's
+		return EndReport{Ended: out.committed}, nil
 	}
-	closing, cancel := detached(ctx)
-	defer cancel()
-	rep.Destroyed, rep.Pending, err = r.machines.prove(closing, out.Snapshot, out.Then, out.Kill)
-	if err != nil { // the intent is committed: the Keeper finishes what could not be finished here
-		r.log.WarnContext(ctx, "teardown not finished; the Keeper finishes it", "session", id, "error", err)
-	}
-	return rep, nil
+	return r.tornDown(ctx, out, cleanup), nil
 }
 
-// cancel ends the works of a session in this process.
-func (r *Runner) cancel(id ID, cause error) {
+// cancel ends those works of this process that which picks.
+func (r *Runner) cancel(which func(*Work) bool, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.works {
-		if w.session == id || id == "" {
+		if which(w) {
 			w.stop(cause)
 		}
 	}
@@ -305,7 +304,7 @@ func (r *Runner) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.stopped = true
 	r.mu.Unlock()
-	r.cancel("", ErrDraining)
+	r.cancel(func(*Work) bool { return true }, ErrDraining)
 	closing, cancel := detached(ctx)
 	defer cancel()
 	for _, w := range r.open() {

@@ -17,7 +17,8 @@ import (
 )
 
 // Random schedules: several processes open, end, reopen and reclaim the same
-// few sessions at once, while calls fail, replies get lost, creates come late
+// few sessions at once, two of which borrow from one environment that is
+// deleted now and then, while calls fail, replies get lost, creates come late
 // and twice, machines vanish and processes die. The world watches every call
 // that reaches the provider; when the faults stop everything must come to agree.
 func TestRandomSchedules(t *testing.T) {
@@ -44,13 +45,21 @@ type schedule struct {
 	calm     bool
 	replicas []*replica
 	sessions []session.ID
+	bench    session.EnvironmentID // that the last two sessions borrow from
 	under    sync.WaitGroup
 }
 
 func newSchedule(t testing.TB, w *world, rnd *rand.Rand) *schedule {
 	s := &schedule{TB: t, w: w, rnd: rnd}
-	for range 3 {
-		s.sessions = append(s.sessions, w.replica().warm())
+	first := w.replica()
+	for range 2 {
+		s.sessions = append(s.sessions, first.warm())
+	}
+	s.bench = first.newEnvironment(ann)
+	for range 2 {
+		b, _ := first.borrow(ann, s.bench)
+		closeWork(t, first.mustWork(ann, inSession(b.ID)))
+		s.sessions = append(s.sessions, b.ID)
 	}
 	w.boxes.Inject(s.provider)
 	for range 3 {
@@ -141,8 +150,10 @@ func (s *schedule) run() {
 
 	next := s.w.replica()
 	for _, id := range s.sessions { // whoever comes again finds a vanished machine lost
+		// An environment's may have vanished after all of its sessions had ended.
+		q := session.WorkRequest{Session: id, Reopen: s.w.snap(id).Session.Environment != ""}
 		for range 3 {
-			if wk, err := next.work(context.Background(), ann, session.WorkRequest{Session: id}); err == nil {
+			if wk, err := next.work(context.Background(), ann, q); err == nil {
 				closeWork(s, wk)
 			}
 			time.Sleep(time.Minute)
@@ -162,6 +173,10 @@ func (s *schedule) step() {
 		patience := time.Duration(1+s.draw(120)) * time.Second
 		lasts := time.Duration(s.draw(150)) * time.Second
 		s.background(func(ctx context.Context) { s.work(ctx, r, q, patience, lasts) })
+	case n < 11:
+		s.background(func(ctx context.Context) { r.End(ctx, ann, id) })
+	case n < 12 && s.draw(5) == 0: // so that half of the schedules keep it
+		s.background(func(ctx context.Context) { r.DeleteEnvironment(ctx, ann, s.bench) })
 	case n < 12:
 		s.background(func(ctx context.Context) { r.End(ctx, ann, id) })
 	case n < 13:
@@ -200,7 +215,7 @@ func (s *schedule) work(ctx context.Context, r *replica, q session.WorkRequest, 
 			continue
 		}
 		if err != nil {
-			s.expected(err)
+			wantDocumented(s, err)
 			return
 		}
 		nap(wk.Context(), lasts)
@@ -211,10 +226,11 @@ func (s *schedule) work(ctx context.Context, r *replica, q session.WorkRequest, 
 	}
 }
 
-// expected fails the test where an error is none of those that Open documents.
-func (s *schedule) expected(err error) {
+// wantDocumented fails the test where an error is none of those that Open documents.
+func wantDocumented(t testing.TB, err error) {
+	t.Helper()
 	for _, is := range []error{
-		session.ErrUnavailable, session.ErrEnded, session.ErrStale, session.ErrUnknown, session.ErrFenced, session.ErrNotFound,
+		session.ErrUnavailable, session.ErrEnded, session.ErrEnvironmentGone, session.ErrStale, session.ErrUnknown, session.ErrFenced, session.ErrNotFound,
 		errOutage, errCrash, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, is) {
@@ -226,5 +242,5 @@ func (s *schedule) expected(err error) {
 			return
 		}
 	}
-	s.Errorf("Open: %v (%T), which its documentation does not name", err, err)
+	t.Errorf("Open: %v (%T), which its documentation does not name", err, err)
 }

@@ -39,24 +39,41 @@ type Store interface {
 	// *access.FieldError for "After".
 	List(ctx context.Context, q ListQuery) (Page, error)
 
-	// Due yields the work of a reconciler, longest waiting first: creates by
-	// deadline, the others by when they were last written, so that what can't
-	// be finished does not starve the rest. It reads a page before it yields,
-	// so that the caller may commit while it ranges.
+	// Due yields the work of a reconciler, longest waiting first: by when it
+	// was last written or marked with Change.Waited, so that what can't be
+	// finished does not starve the rest. It reads a page before it yields, so
+	// that the caller may commit while it ranges.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Due, error]
 
 	// Touch raises LastActiveAt of the session, and of the conversation where
 	// one is named, to the store's clock. It lowers nothing, raises no
 	// version, and is nothing to base a decision on. What is not there is not an error.
 	Touch(ctx context.Context, a Address) error
+
+	// Known says what the rows have of machines, for each of keys in its
+	// order, in one query and at one instant. At most [MaxKnown] keys.
+	Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]Known, error)
+
+	// Owned lists at most limit of what a purge of t deletes, in the order in
+	// which it does: sessions, environments, and with t.History conversations;
+	// of one session its conversations first, while they can still be told to be its own.
+	// What is listed can be handed to Change.Delete as it is.
+	Owned(ctx context.Context, t PurgeTarget, limit int) ([]Address, error)
+
+	// Environments reads a page of the environments of a project that were
+	// not deleted, newest first: by (CreatedAt, ID), both descending. A
+	// malformed q.After is a *access.FieldError for "After".
+	Environments(ctx context.Context, q EnvironmentQuery) (EnvironmentPage, error)
 }
 
-// Address is a way in. Either Session or Conversation is set; with both, the
-// snapshot is the session's, and its Conversation is the named one wherever
-// that is bound, or zero: "is it there already?".
+// Address is a way in. Exactly one of its ids is set, except that with both
+// Session and Conversation the snapshot is the session's, and its Conversation
+// is the named one wherever that is bound, or zero: "is it there already?".
+// A snapshot had through an environment has no session.
 type Address struct {
 	Session      ID
 	Conversation ConversationID
+	Environment  EnvironmentID
 }
 
 // Change is what one decision writes: all of it or nothing.
@@ -69,8 +86,13 @@ type Change struct {
 	Session *Session
 	// End stamps Session.EndedAt with the clock.
 	End bool
+	// Environment is an environment to insert or replace. Of a replaced one
+	// only Name and DeletedAt can change.
+	Environment *Environment
+	// Retire stamps Environment.DeletedAt with the clock.
+	Retire bool
 	// Sandbox is a sandbox to insert or replace; Stamps are applied to it.
-	// A second sandbox for one session is ErrStale.
+	// A second sandbox for one session or environment is ErrStale.
 	Sandbox *sandbox.Row
 	Stamps  sandbox.Stamps
 	// Conversation is a conversation to insert. There is no other way to
@@ -86,17 +108,28 @@ type Change struct {
 	Prove []sandbox.Tombstone
 	// Unclaimed must not be an incarnation that the outbox names for Sandbox.ID, or ErrClaimed.
 	Unclaimed sandbox.Incarnation
-	// Delete are sessions to delete. A sandbox goes with its session, leaving
-	// its tombstone in the outbox; conversations stay and are bound to none.
-	Delete []ID
+	// Waited are sandboxes that were looked at and not written. It moves them
+	// to the end of what is Due, raises no version, and is nothing to base a
+	// decision on. What is not there is not an error.
+	Waited []sandbox.ID
+	// Idle must be a sandbox that nobody works in: no work lease names it,
+	// expired or not, in the same instant; else sandbox.ErrWorking.
+	Idle sandbox.ID
+	// Delete are rows to delete, of which each address names one; a session
+	// comes before the environment it borrows. A sandbox
+	// goes with its session or environment, leaving its tombstone in the
+	// outbox. The conversations of a session stay and are bound to none. An
+	// environment that a session borrows is ErrStale.
+	// What is not there is not an error.
+	Delete []Address
 	// Limits are counted after the write, under a lock on what is counted.
 	Limits []Limit
 }
 
 // Empty reports whether c writes nothing.
 func (c Change) Empty() bool {
-	return c.Session == nil && c.Sandbox == nil && c.Conversation == nil &&
-		len(c.Bury)+len(c.Mark)+len(c.Prove)+len(c.Delete) == 0
+	return c.Session == nil && c.Environment == nil && c.Sandbox == nil && c.Conversation == nil &&
+		len(c.Bury)+len(c.Mark)+len(c.Prove)+len(c.Waited)+len(c.Delete) == 0
 }
 
 // Stamped returns a copy of c as it is stored when the store's clock shows
@@ -113,6 +146,17 @@ func (c Change) Stamped(clock time.Time) Change {
 		}
 		s.Version++
 		c.Session = &s
+	}
+	if c.Environment != nil {
+		e := *c.Environment
+		if e.Version == 0 {
+			e.CreatedAt = clock
+		}
+		if c.Retire {
+			e.DeletedAt = clock
+		}
+		e.Version++
+		c.Environment = &e
 	}
 	if c.Sandbox != nil {
 		row := c.Stamps.Apply(*c.Sandbox, clock)
@@ -136,9 +180,10 @@ func (c Change) Stamped(clock time.Time) Change {
 
 // Guard expects a row to have a version; 0 = not to be there. Exactly one id is set.
 type Guard struct {
-	Session ID
-	Sandbox sandbox.ID
-	Version int64
+	Session     ID
+	Environment EnvironmentID
+	Sandbox     sandbox.ID
+	Version     int64
 }
 
 // Limit is a ceiling over many rows.
@@ -204,6 +249,8 @@ const (
 	DueCreating   DueKind = 1 << iota // sandboxes that are creating past their deadline
 	DueDestroying                     // sandboxes that are destroying
 	DueTombstones                     // the outbox
+	DueLive                           // sandboxes that are live and were not looked at for DueQuery.Unseen
+	DueIdle                           // sandboxes of sessions that are live, and the session's LastActiveAt is DueQuery.Idle ago
 )
 
 // DueQuery asks for what is due.
@@ -212,13 +259,61 @@ type DueQuery struct {
 	// Hosts are the hosts the caller can act for. What is bound to another
 	// host is left out; what is bound to none is always included.
 	Hosts []string
+	// OnlyHosts leaves out what is bound to no host, too. Then DueCreating
+	// does not wait for the deadline: it is for hosts that are gone, where
+	// nobody is creating anything any more.
+	OnlyHosts bool
 	// Limit is the most items of each kind.
 	Limit int
+	// Unseen and Idle are how long ago; see DueLive and DueIdle.
+	Unseen, Idle time.Duration
 }
 
 // Due is one item of a reconciler's work: a sandbox's snapshot, or a tombstone.
 type Due struct {
 	Kind      DueKind
-	Snapshot  Snapshot          // DueCreating, DueDestroying; DueTombstones: Now, and the tombstone's Sandbox row if it still exists
+	Snapshot  Snapshot          // with the sandbox's session or environment; DueTombstones: Now, and the tombstone's Sandbox row if it still exists
 	Tombstone sandbox.Tombstone // DueTombstones
+}
+
+// Known is what the rows have of one machine.
+type Known struct {
+	Now     time.Time   // the store's clock
+	Sandbox sandbox.Row // of its sandbox; zero = there is none
+	// Buried: the outbox names the machine, or all of its generation.
+	Buried bool
+	// Outbox is how many entries the outbox has of the sandbox, of whatever generation.
+	Outbox int
+}
+
+// MaxKnown is the most machines that are asked for at once.
+const MaxKnown = 1000
+
+// EnvironmentQuery asks for a page of the environments of one project.
+type EnvironmentQuery struct {
+	Project access.ProjectID // required
+	Limit   int              // 1 to MaxListed
+	After   string           // EnvironmentPage.Next of the page before
+}
+
+// EnvironmentPage is a page of environments.
+type EnvironmentPage struct {
+	Items []EnvironmentSummary
+	Next  string // for EnvironmentQuery.After; empty = this is the last page
+}
+
+// EnvironmentSummary is an environment as lists show it.
+type EnvironmentSummary struct {
+	Environment Environment
+	Machine     sandbox.State // of its sandbox
+}
+
+// PurgeTarget says whose rows are purged. Exactly one of Session, Project and User is set.
+type PurgeTarget struct {
+	Session ID
+	Project access.ProjectID // its sessions and environments
+	User    access.UserID    // the sessions that the user opened
+	// History purges the conversations too: those of the session, of the
+	// project, or of the user. Without it they stay, bound to no session.
+	History bool
 }

@@ -19,14 +19,14 @@ import (
 
 // wayIn is one method with one kind of id that it can be asked for.
 type wayIn struct {
-	takes string // "session", "conversation" or "project"
+	takes string // "session", "conversation", "environment" or "project"
 	ask   func(ctx context.Context, r *replica, a access.Actor, id string) (answer any, err error)
 	empty bool // what is hidden is answered with nothing and no error
 }
 
 // waysIn are all methods of Service that take an id. A method that takes none has no ways.
 var waysIn = map[string][]wayIn{
-	"In": {}, "Drain": {}, "Serve": {}, "Reclaim": {}, // for the host itself, not for an actor
+	"In": {}, "Drain": {}, "Serve": {}, "Reclaim": {}, "Sweep": {}, "Purge": {}, "HostGone": {}, // for the host itself, not for an actor
 	"Spawn": {{takes: "project", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		s, v, err := r.Spawn(ctx, a, session.Spawn{Project: access.ProjectID(id), Agent: "builder"})
 		return []any{s, v}, err
@@ -36,6 +36,21 @@ var waysIn = map[string][]wayIn{
 	}}},
 	"List": {{takes: "project", empty: true, ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		return r.List(ctx, a, session.Query{Project: access.ProjectID(id), Ended: true})
+	}}},
+	"CreateEnvironment": {{takes: "project", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.CreateEnvironment(ctx, a, session.NewEnvironment{Project: access.ProjectID(id)})
+	}}},
+	"Environments": {{takes: "project", empty: true, ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.Environments(ctx, a, session.EnvironmentQuery{Project: access.ProjectID(id)})
+	}}},
+	"Environment": {{takes: "environment", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.Environment(ctx, a, session.EnvironmentID(id))
+	}}},
+	"RenameEnvironment": {{takes: "environment", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return nil, r.RenameEnvironment(ctx, a, session.EnvironmentID(id), "mine now")
+	}}},
+	"DeleteEnvironment": {{takes: "environment", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.DeleteEnvironment(ctx, a, session.EnvironmentID(id))
 	}}},
 	"AddConversation": {{takes: "session", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		return r.AddConversation(ctx, a, session.AddConversation{Session: session.ID(id), Agent: "builder"})
@@ -103,6 +118,7 @@ func TestEveryMethodIsSwept(t *testing.T) {
 func TestStrangersLearnNothing(t *testing.T) {
 	absent := map[string]string{
 		"session": "0199ffff-0000-7000-8000-00000000000a", "conversation": "0199ffff-0000-7000-8000-00000000000b", "project": "no-such-project",
+		"environment": "0199ffff-0000-7000-8000-00000000000c",
 	}
 	for _, c := range []struct {
 		rule     string
@@ -129,13 +145,17 @@ func TestStrangersLearnNothing(t *testing.T) {
 					closeWork(t, r.mustWork(ann, inConversation(v.ID)))
 					ended, _ := r.spawn(ann)
 					r.end(ann, ended.ID)
+					lives, deleted := r.newEnvironment(ann), r.newEnvironment(ann)
+					r.deleteEnvironment(ann, deleted)
 					foreign := map[string][]string{
 						"session": {string(s.ID), string(ended.ID)}, "conversation": {string(v.ID)}, "project": {"p"},
+						"environment": {string(lives), string(deleted)},
 					}[way.takes]
 					if c.arrange != nil {
 						c.arrange(w)
 					}
-					before := []any{w.snap(s.ID), w.snap(ended.ID)}
+					rows := func() []any { return []any{w.snap(s.ID), w.snap(ended.ID), w.env(lives), w.env(deleted)} }
+					before := rows()
 					var texts []string
 					for _, id := range append(foreign, absent[way.takes]) {
 						r.meddle(nil)
@@ -178,7 +198,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 					if len(slices.Compact(texts)) > 1 {
 						t.Errorf("what is foreign and what is absent differ:\n%s", strings.Join(texts, "\n"))
 					}
-					if diff := cmp.Diff(before, []any{w.snap(s.ID), w.snap(ended.ID)}, cmp.FilterPath(func(p cmp.Path) bool {
+					if diff := cmp.Diff(before, rows(), cmp.FilterPath(func(p cmp.Path) bool {
 						return p.Last().String() == ".Now"
 					}, cmp.Ignore())); diff != "" {
 						t.Errorf("rows changed (-before +after)\n%s", diff)

@@ -22,11 +22,12 @@ var errOutage = errors.New("test: no connection")
 
 // trouble is what befalls one call that leaves a replica. The zero value is nothing.
 type trouble struct {
-	hold   func(context.Context) // called before anything is done
-	before error                 // answered, and nothing is done
-	after  error                 // answered, after everything is done
-	late   func(context.Context) // called after everything is done, before the answer
-	kill   bool                  // the process is dead from here on: before the call, or after it where after is set
+	hold   func(context.Context)                      // called before anything is done
+	before error                                      // answered, and nothing is done
+	after  error                                      // answered, after everything is done
+	late   func(context.Context)                      // called after everything is done, before the answer
+	answer func(ctx context.Context, err error) error // makes of the answer what is heard of it
+	kill   bool                                       // the process is dead from here on: before the call, or after it where after is set
 }
 
 // wire is between a replica and all that it calls. It numbers and records the
@@ -37,6 +38,7 @@ type wire struct {
 	log    []string
 	nth    map[string]int
 	dead   bool
+	open   int // handles that were had and not closed
 }
 
 func newWire() *wire { return &wire{nth: map[string]int{}} }
@@ -130,7 +132,18 @@ func (w *wire) call(ctx context.Context, name string, do func() error) error {
 		}
 		return tr.after
 	}
+	if tr.answer != nil {
+		return tr.answer(ctx, err)
+	}
 	return err
+}
+
+// handles counts the handles on machines that are open: by has more or less.
+func (w *wire) handles(by int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open += by
+	return w.open
 }
 
 type wiredStore struct {
@@ -145,13 +158,31 @@ func (s *wiredStore) Load(ctx context.Context, a session.Address) (out session.S
 }
 
 func (s *wiredStore) Commit(ctx context.Context, c session.Change) (clock time.Time, err error) {
-	if c.Session != nil {
-		s.w.mu.Lock()
-		s.w.sessions[c.Session.ID] = true
-		s.w.mu.Unlock()
-	}
+	s.w.note(c)
 	err = s.line.call(ctx, "commit", func() (err error) { clock, err = s.Store.Commit(ctx, c); return })
 	return clock, err
+}
+
+// note remembers what there may be from now on, and fails the test where a
+// session that borrows its sandbox gets one of its own.
+func (w *world) note(c session.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := c.Session; s != nil {
+		w.sessions[s.ID] = true
+		w.borrowers[s.ID] = s.Environment != ""
+	}
+	if e := c.Environment; e != nil {
+		w.environments[e.ID] = true
+	}
+	if b := c.Sandbox; b != nil && w.borrowers[b.Session] {
+		w.Errorf("rule 13: sandbox %s of its own for session %s, which borrows one", b.ID, b.Session)
+	}
+}
+
+func (s *wiredStore) Environments(ctx context.Context, q session.EnvironmentQuery) (p session.EnvironmentPage, err error) {
+	err = s.line.call(ctx, "list", func() (err error) { p, err = s.Store.Environments(ctx, q); return })
+	return p, err
 }
 
 func (s *wiredStore) List(ctx context.Context, q session.ListQuery) (p session.Page, err error) {
@@ -167,6 +198,7 @@ func (s *wiredStore) Due(ctx context.Context, q session.DueQuery) iter.Seq2[sess
 	return func(yield func(session.Due, error) bool) {
 		name := map[session.DueKind]string{
 			session.DueCreating: "due creating", session.DueDestroying: "due destroying", session.DueTombstones: "due tombstones",
+			session.DueLive: "due live", session.DueIdle: "due idle",
 		}[q.Kinds]
 		if err := s.line.call(ctx, name, func() error { return nil }); err != nil {
 			yield(session.Due{}, err)
@@ -240,7 +272,7 @@ type wiredProvider struct {
 
 func (s wiredProvider) Create(ctx context.Context, r sandbox.CreateRequest) (m sandbox.Machine, err error) {
 	err = s.line.call(ctx, "create", func() (err error) {
-		intended := slices.ContainsFunc(s.w.all(), func(sn session.Snapshot) bool {
+		intended := slices.ContainsFunc(append(s.w.all(), s.w.allEnvironments()...), func(sn session.Snapshot) bool {
 			return sn.Sandbox.Name == r.Name && sn.Sandbox.State != sandbox.None
 		})
 		buried := slices.ContainsFunc(s.w.outbox(), func(t sandbox.Tombstone) bool { return t.Name == r.Name })
@@ -256,7 +288,7 @@ func (s wiredProvider) Create(ctx context.Context, r sandbox.CreateRequest) (m s
 func (s wiredProvider) Destroy(ctx context.Context, ref sandbox.Ref) error {
 	return s.line.call(ctx, "destroy", func() error {
 		doomed := false
-		for _, sn := range s.w.all() {
+		for _, sn := range append(s.w.all(), s.w.allEnvironments()...) {
 			row := sn.Sandbox
 			if row.State == sandbox.Live && row.Incarnation == ref.Incarnation {
 				s.w.Errorf("rule 4: machine %s is destroyed while a row names it as live", ref.Incarnation)
@@ -280,22 +312,28 @@ func (s wiredProvider) Inspect(ctx context.Context, ref sandbox.Ref) (found []sa
 func (s wiredProvider) Attach(ctx context.Context, ref sandbox.Ref) (sb sandbox.Sandbox, err error) {
 	err = s.line.call(ctx, "attach", func() (err error) { sb, err = s.Provider.Attach(ctx, ref); return })
 	if err != nil {
+		if sb != nil { // a driver that can't answer any more keeps no handle
+			sb.Close()
+		}
 		return nil, err
 	}
-	return wiredSandbox{sb, s.line}, nil
+	s.line.handles(1)
+	return &wiredSandbox{Sandbox: sb, line: s.line}, nil
 }
 
 // wiredSandbox records when a handle is closed. What it wraps shows through.
 type wiredSandbox struct {
 	sandbox.Sandbox
-	line *wire
+	line   *wire
+	closed sync.Once
 }
 
-func (s wiredSandbox) Close() error {
+func (s *wiredSandbox) Close() error {
+	s.closed.Do(func() { s.line.handles(-1) })
 	return errors.Join(s.line.call(context.Background(), "close", func() error { return nil }), s.Sandbox.Close())
 }
 
-func (s wiredSandbox) As(target any) bool {
+func (s *wiredSandbox) As(target any) bool {
 	switch t := target.(type) {
 	case *sandbox.Binder:
 		power, has := sandbox.As[sandbox.Binder](s.Sandbox)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -20,6 +21,7 @@ type Work struct {
 	runner       *Runner
 	id           string
 	session      ID
+	environment  EnvironmentID // that the session borrows from; empty = none
 	conversation ConversationID
 	payer        access.UserID
 	replaced     int64
@@ -37,6 +39,8 @@ type Work struct {
 	beating chan struct{} // closed when the heartbeat has ended
 	quit    chan struct{} // closed to end it
 	unhook  func() bool   // keeps the end of ctx from closing sb
+
+	safe atomic.Pointer[time.Time] // until when, on the local monotonic clock, something new may be started
 
 	// Of the heartbeat until it has ended, of Close from then on.
 	lease  Lease
@@ -94,6 +98,8 @@ func (w *Work) because(err error) error {
 // held notes a lease that was asked for at that local time.
 func (w *Work) held(asked time.Time) {
 	w.until = asked.Add(w.runner.lease)
+	safe := w.until.Add(-2 * w.runner.grace())
+	w.safe.Store(&safe)
 	// Time is read off the answer as of when it came: what has not passed for
 	// certain is not charged. Of two readings the later one knows better.
 	c := storeClock{store: w.lease.Until.Add(-w.runner.lease), local: time.Now()}
@@ -118,7 +124,7 @@ func (w *Work) Session() ID { return w.session }
 func (w *Work) Conversation() ConversationID { return w.conversation }
 
 // Context ends when the work must stop: with the context it was opened with,
-// or with one of the causes ErrEnded, ErrOutOfCredit, ErrFenced, ErrDraining,
+// or with one of the causes ErrEnded, ErrEnvironmentGone, ErrOutOfCredit, ErrFenced, ErrDraining,
 // sandbox.ErrGone and ErrClosed (see [context.Cause]). Whatever runs in the sandbox through
 // this work is stopped then.
 func (w *Work) Context() context.Context { return w.ctx }
@@ -190,10 +196,15 @@ type workSandbox struct {
 
 // Start starts a process with the work's variables, unless the work has ended.
 func (s workSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+	// A process that was paused wakes here before its heartbeat does.
+	if !time.Now().Before(*s.work.safe.Load()) {
+		s.work.stop(fmt.Errorf("%w: not renewed in time", ErrFenced))
+	}
 	if cause := context.Cause(s.work.ctx); cause != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrClosed, cause)
 	}
 	c.Env = append(append([]string{}, s.work.carried.Env...), c.Env...)
+	c.Tag = s.work.id // so that another replica can end it, should this one die
 	return s.Sandbox.Start(ctx, c)
 }
 

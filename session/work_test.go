@@ -76,7 +76,7 @@ func TestWorkIsStopped(t *testing.T) {
 			w.replica().end(ann, wk.Session())
 		}, session.ErrEnded, 0, beat},
 		{"ErrEnded: by the deletion of the session, with the next beat", func(t *testing.T, w *world, _ *replica, wk *session.Work) {
-			if _, err := w.db.Sessions().Commit(t.Context(), session.Change{Delete: []session.ID{wk.Session()}}); err != nil {
+			if _, err := w.db.Sessions().Commit(t.Context(), session.Change{Delete: []session.Address{{Session: wk.Session()}}}); err != nil {
 				t.Fatal(err)
 			}
 		}, session.ErrEnded, 0, beat},

@@ -41,9 +41,20 @@ func checkChange(c session.Change) error {
 	if r := c.Sandbox; r != nil && (r.ID == "" || (r.Session == "") == (r.Environment == "")) {
 		return field("Sandbox", "must have an id and belong to either a session or an environment")
 	}
+	if e := c.Environment; e != nil && (e.ID == "" || e.Project == "") {
+		return field("Environment", "must have an id and a project")
+	}
+	if s := c.Session; s != nil && s.Environment != "" && s.Project == "" {
+		return field("Session", "must have a project where it has an environment")
+	}
 	for _, g := range c.Expect {
-		if (g.Session == "") == (g.Sandbox == "") {
-			return field("Expect", "must name either a session or a sandbox")
+		if one(g.Session, g.Environment, g.Sandbox) != nil {
+			return field("Expect", "must name one session, environment or sandbox")
+		}
+	}
+	for _, a := range c.Delete {
+		if one(a.Session, a.Environment, a.Conversation) != nil {
+			return field("Delete", "must name one session, environment or conversation")
 		}
 	}
 	for _, l := range c.Limits {
@@ -97,6 +108,11 @@ func (tx *commit) write(c session.Change) error {
 			}
 		}
 	}
+	if c.Environment != nil {
+		if err := tx.environment(*c.Environment); err != nil {
+			return err
+		}
+	}
 	if c.Session != nil {
 		if err := tx.session(*c.Session); err != nil {
 			return err
@@ -106,6 +122,9 @@ func (tx *commit) write(c session.Change) error {
 		if err := tx.sandbox(*c.Sandbox); err != nil {
 			return err
 		}
+	}
+	if c.Idle != "" && tx.working(c.Idle) {
+		return fmt.Errorf("%w: sandbox %s", sandbox.ErrWorking, c.Idle)
 	}
 	if c.Conversation != nil {
 		if err := tx.conversation(*c.Conversation); err != nil {
@@ -127,8 +146,15 @@ func (tx *commit) write(c session.Change) error {
 		}
 		drop(tx, tx.outbox, t.TombstoneKey)
 	}
-	for _, id := range c.Delete {
-		tx.delete(id)
+	for _, id := range c.Waited {
+		if r, there := tx.sandboxes[id]; there {
+			put(tx, tx.sandboxes, id, storedRow{r.Row, tx.next(), tx.clock})
+		}
+	}
+	for _, a := range c.Delete {
+		if err := tx.delete(a); err != nil {
+			return err
+		}
 	}
 	for _, l := range c.Limits {
 		if n := tx.count(l); n > max(l.Max, 0) {
@@ -139,8 +165,11 @@ func (tx *commit) write(c session.Change) error {
 }
 
 func (tx *commit) expect(g session.Guard) error {
-	if g.Session != "" {
+	switch {
+	case g.Session != "":
 		return version("session", g.Session, tx.sessions[g.Session].Version, g.Version)
+	case g.Environment != "":
+		return version("environment", g.Environment, tx.environments[g.Environment].Version, g.Version)
 	}
 	return version("sandbox", g.Sandbox, tx.sandboxes[g.Sandbox].Version, g.Version)
 }
@@ -159,6 +188,9 @@ func (tx *commit) session(s session.Session) error {
 		if there {
 			return fmt.Errorf("%w: session %s", session.ErrExists, s.ID)
 		}
+		if e := tx.environments[s.Environment]; s.Environment != "" && e.Project != s.Project {
+			return fmt.Errorf("%w: session %s: environment %s is not there, or another project's", session.ErrStale, s.ID, s.Environment)
+		}
 		stored = s
 	} else if err := version("session", s.ID, stored.Version, s.Version-1); err != nil {
 		return err
@@ -168,15 +200,31 @@ func (tx *commit) session(s session.Session) error {
 	return nil
 }
 
+func (tx *commit) environment(e session.Environment) error {
+	stored, there := tx.environments[e.ID]
+	if e.Version == 1 {
+		if there {
+			return fmt.Errorf("%w: environment %s", session.ErrExists, e.ID)
+		}
+		stored = e
+	} else if err := version("environment", e.ID, stored.Version, e.Version-1); err != nil {
+		return err
+	}
+	stored.Version, stored.Name, stored.DeletedAt = e.Version, e.Name, moment(e.DeletedAt)
+	put(tx, tx.environments, e.ID, stored)
+	return nil
+}
+
 func (tx *commit) sandbox(r sandbox.Row) error {
 	stored, there := tx.sandboxes[r.ID]
 	if r.Version == 1 {
 		of := owner{r.Session, r.Environment}
 		_, owned := tx.owned[of]
 		_, exists := tx.sessions[r.Session]
+		_, stands := tx.environments[r.Environment]
 		switch {
-		case r.Session != "" && !exists:
-			return fmt.Errorf("%w: sandbox %s: session %s is not there", session.ErrStale, r.ID, r.Session)
+		case !exists && !stands:
+			return fmt.Errorf("%w: sandbox %s: %s%s is not there", session.ErrStale, r.ID, r.Session, r.Environment)
 		case owned:
 			return fmt.Errorf("%w: sandbox %s: %s%s has one already", session.ErrStale, r.ID, r.Session, r.Environment)
 		case there:
@@ -193,7 +241,7 @@ func (tx *commit) sandbox(r sandbox.Row) error {
 	for _, t := range []*time.Time{&r.Deadline, &r.MaxDeadline, &r.NotBefore, &r.AbsentSince, &r.LiveAt, &r.DestroyedAt, &r.MeasuredAt} {
 		*t = moment(*t)
 	}
-	put(tx, tx.sandboxes, r.ID, storedRow{r, tx.next()})
+	put(tx, tx.sandboxes, r.ID, storedRow{r, tx.next(), tx.clock})
 	return nil
 }
 
@@ -240,24 +288,6 @@ func (tx *commit) attempts(key sandbox.TombstoneKey, n int64) error {
 			session.ErrStale, key.Sandbox, key.Generation, key.Incarnation, t.Attempts, n)
 	}
 	return nil
-}
-
-func (tx *commit) delete(id session.ID) {
-	of := owner{session: id}
-	if sb, there := tx.owned[of]; there {
-		if t, ok := tx.sandboxes[sb].Buried(); ok {
-			tx.bury(t)
-		}
-		drop(tx, tx.sandboxes, sb)
-		drop(tx, tx.owned, of)
-	}
-	for c := range tx.bound[id] {
-		v := tx.conversations[c]
-		v.Session = ""
-		put(tx, tx.conversations, c, v)
-	}
-	drop(tx, tx.bound, id)
-	drop(tx, tx.sessions, id)
 }
 
 // count is how much there is of what l limits.

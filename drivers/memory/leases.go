@@ -30,21 +30,21 @@ func (s leaseStore) Acquire(ctx context.Context, l session.Lease) (session.Lease
 	defer db.mu.Unlock()
 	now, on := db.clock(), leaseOn{l.Kind, l.Name}
 	switch l.Kind {
-	case session.LeaseSweep:
+	case session.LeaseWork:
+		if slots := db.slots(l.Payer); !slots[l.Name] && len(slots)+1 > l.Slots {
+			return session.Lease{}, &session.LimitError{Kind: session.SlotsPerPayer, Scope: string(l.Payer), Max: l.Slots}
+		}
+	default:
 		for _, other := range db.leases[on] {
 			if other.Holder != l.Holder && live(other, now) {
 				return session.Lease{}, &session.HeldError{Kind: l.Kind, Name: l.Name, Holder: other.Holder, Until: other.Until}
 			}
 		}
-	case session.LeaseWork:
-		if slots := db.slots(l.Payer); !slots[l.Name] && len(slots)+1 > l.Slots {
-			return session.Lease{}, &session.LimitError{Kind: session.SlotsPerPayer, Scope: string(l.Payer), Max: l.Slots}
-		}
 	}
 	if mine, ok := db.leases[on][l.Holder]; ok && live(mine, now) {
 		return db.keep(mine, l, now), nil
 	}
-	if l.Kind == session.LeaseSweep {
+	if l.Kind != session.LeaseWork {
 		delete(db.leases, on) // what is left of an earlier holder has expired
 	}
 	db.fence++
@@ -145,8 +145,8 @@ func checkLease(ctx context.Context, l session.Lease, lasting bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case l.Kind != session.LeaseWork && l.Kind != session.LeaseSweep:
-		return field("Kind", "must be LeaseWork or LeaseSweep")
+	case !slices.Contains(session.Kinds(), l.Kind):
+		return field("Kind", "must be one of Kinds")
 	case l.Name == "":
 		return field("Name", "must not be empty")
 	case l.Holder == "":

@@ -23,6 +23,7 @@ type DB struct {
 	mu            sync.Mutex
 	seq           int64 // counts writes, to tell which came first
 	sessions      map[session.ID]session.Session
+	environments  map[session.EnvironmentID]session.Environment
 	conversations map[session.ConversationID]session.Conversation
 	bound         map[session.ID]map[session.ConversationID]bool // conversations by their session
 	sandboxes     map[sandbox.ID]storedRow
@@ -39,6 +40,7 @@ func New(opts *Options) *DB {
 	db := &DB{
 		now:           time.Now,
 		sessions:      map[session.ID]session.Session{},
+		environments:  map[session.EnvironmentID]session.Environment{},
 		conversations: map[session.ConversationID]session.Conversation{},
 		bound:         map[session.ID]map[session.ConversationID]bool{},
 		sandboxes:     map[sandbox.ID]storedRow{},

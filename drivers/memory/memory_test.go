@@ -24,6 +24,13 @@ func TestLeases(t *testing.T) {
 	}, nil)
 }
 
+func TestTogether(t *testing.T) {
+	sessiontest.TestTogether(t, func(_ *testing.T, clock *sessiontest.Clock) (session.Store, session.Leases) {
+		db := memory.New(&memory.Options{Now: clock.Now})
+		return db.Sessions(), db.Leases()
+	}, nil)
+}
+
 func TestMounts(t *testing.T) {
 	mounttest.TestStore(t, func(*testing.T) mount.Store { return memory.New(nil).Mounts() })
 }

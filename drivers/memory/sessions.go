@@ -24,7 +24,8 @@ type owner struct {
 type (
 	storedRow struct {
 		sandbox.Row
-		since int64
+		since   int64
+		written time.Time
 	}
 	storedTombstone struct {
 		sandbox.Tombstone
@@ -51,13 +52,22 @@ func (s sessionStore) Load(ctx context.Context, a session.Address) (session.Snap
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	snap := session.Snapshot{Now: s.db.clock()}
+	if a.Environment != "" {
+		e, there := s.db.environments[a.Environment]
+		if !there {
+			return session.Snapshot{}, fmt.Errorf("%w: environment %s", session.ErrNotFound, a.Environment)
+		}
+		snap.Environment, snap.Sandbox = e, s.db.sandboxes[s.db.owned[owner{environment: e.ID}]].row()
+		return snap, nil
+	}
 	if a.Conversation != "" {
 		snap.Conversation = s.db.conversations[a.Conversation]
 	}
 	switch id := cmp.Or(a.Session, snap.Conversation.Session); {
 	case id != "":
 		snap.Session = s.db.sessions[id]
-		snap.Sandbox = s.db.sandboxes[s.db.owned[owner{session: id}]].row()
+		snap.Environment = s.db.environments[snap.Session.Environment]
+		snap.Sandbox = s.db.sandboxOf(snap.Session).row()
 		if snap.Session.ID == "" {
 			return session.Snapshot{}, fmt.Errorf("%w: session %s", session.ErrNotFound, id)
 		}
@@ -118,7 +128,7 @@ func (s sessionStore) List(ctx context.Context, q session.ListQuery) (session.Pa
 	for _, v := range found {
 		page.Items = append(page.Items, session.Summary{
 			Session:       v,
-			Machine:       s.db.sandboxes[s.db.owned[owner{session: v.ID}]].State,
+			Machine:       s.db.sandboxOf(v).State,
 			Conversations: s.db.open(v.ID),
 		})
 	}
@@ -195,41 +205,62 @@ func (s sessionStore) due(ctx context.Context, q session.DueQuery) ([]session.Du
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	now := db.clock()
-	var creating, destroying []storedRow
-	for _, r := range db.sandboxes {
-		switch {
-		case r.Host != "" && !slices.Contains(q.Hosts, r.Host):
-		case r.State == sandbox.Creating && q.Kinds&session.DueCreating != 0 && !now.Before(r.Deadline):
-			creating = append(creating, r)
-		case r.State == sandbox.Destroying && q.Kinds&session.DueDestroying != 0:
-			destroying = append(destroying, r)
-		}
-	}
-	slices.SortFunc(creating, func(a, b storedRow) int {
-		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.since, b.since))
-	})
-	slices.SortFunc(destroying, func(a, b storedRow) int { return cmp.Compare(a.since, b.since) })
-
 	var found []session.Due
-	add := func(kind session.DueKind, rows []storedRow) {
-		for _, r := range rows[:min(q.Limit, len(rows))] {
-			found = append(found, session.Due{Kind: kind, Snapshot: session.Snapshot{
-				Now: now, Session: db.sessions[r.Session], Sandbox: r.row(),
-			}})
+	for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueLive, session.DueIdle} {
+		if q.Kinds&kind != 0 {
+			found = append(found, db.dueRows(kind, q, now)...)
 		}
 	}
-	add(session.DueCreating, creating)
-	add(session.DueDestroying, destroying)
 	if q.Kinds&session.DueTombstones != 0 {
 		found = append(found, db.dueTombstones(q, now)...)
 	}
 	return found, nil
 }
 
+// dueRows are the sandboxes that are due of one kind.
+func (db *DB) dueRows(kind session.DueKind, q session.DueQuery, now time.Time) (found []session.Due) {
+	var rows []storedRow
+	for _, r := range db.sandboxes {
+		if isFor(q, r.Host) && db.isDue(kind, q, r, now) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b storedRow) int { return cmp.Compare(a.since, b.since) })
+	for _, r := range rows[:min(q.Limit, len(rows))] {
+		found = append(found, session.Due{Kind: kind, Snapshot: session.Snapshot{
+			Now: now, Session: db.sessions[r.Session], Environment: db.environments[r.Environment], Sandbox: r.row(),
+		}})
+	}
+	return found
+}
+
+// isFor reports whether q asks for what is bound to host; empty is none.
+func isFor(q session.DueQuery, host string) bool {
+	if host == "" {
+		return !q.OnlyHosts
+	}
+	return slices.Contains(q.Hosts, host)
+}
+
+func (db *DB) isDue(kind session.DueKind, q session.DueQuery, r storedRow, now time.Time) bool {
+	switch kind {
+	case session.DueCreating:
+		return r.State == sandbox.Creating && (q.OnlyHosts || !now.Before(r.Deadline))
+	case session.DueDestroying:
+		return r.State == sandbox.Destroying
+	case session.DueLive:
+		return r.State == sandbox.Live && !now.Before(r.written.Add(q.Unseen))
+	case session.DueIdle:
+		s := db.sessions[r.Session]
+		return r.State == sandbox.Live && s.ID != "" && !s.Ended() && !now.Before(s.LastActiveAt.Add(q.Idle))
+	}
+	return false
+}
+
 func (db *DB) dueTombstones(q session.DueQuery, now time.Time) []session.Due {
 	var dead []storedTombstone
 	for _, t := range db.outbox {
-		if t.Host == "" || slices.Contains(q.Hosts, t.Host) {
+		if isFor(q, t.Host) {
 			dead = append(dead, t)
 		}
 	}

@@ -1,7 +1,9 @@
 package memory_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,7 @@ func TestBadInputIsRefusedByField(t *testing.T) {
 	}
 	_, expired := leases.Expired(t.Context(), 0)
 	_, list := store.List(t.Context(), session.ListQuery{Limit: 1})
+	_, held := leases.Held(t.Context(), session.LeaseHost, "")
 	for _, c := range []struct {
 		rule, field string
 		err         error
@@ -47,6 +50,9 @@ func TestBadInputIsRefusedByField(t *testing.T) {
 		{"a sandbox has an id", "Sandbox", commit(session.Change{Sandbox: &sandbox.Row{Session: "s1"}})},
 		{"a sandbox belongs to something", "Sandbox", commit(session.Change{Sandbox: &sandbox.Row{ID: "b1"}})},
 		{"a sandbox belongs to one thing", "Sandbox", commit(session.Change{Sandbox: &sandbox.Row{ID: "b1", Session: "s1", Environment: "e1"}})},
+		{"an environment has an id", "Environment", commit(session.Change{Environment: &session.Environment{Project: "p"}})},
+		{"an environment has a project", "Environment", commit(session.Change{Environment: &session.Environment{ID: "e1"}})},
+		{"who borrows has a project", "Session", commit(session.Change{Session: &session.Session{ID: "s1", Owner: "alice", Environment: "e1"}})},
 		{"a guard names a row", "Expect", commit(session.Change{Expect: []session.Guard{{}}})},
 		{"a guard names one row", "Expect", commit(session.Change{Expect: []session.Guard{{Session: "s1", Sandbox: "b1"}}})},
 		{"a limit has a kind", "Limits", commit(session.Change{Limits: []session.Limit{{Scope: "alice", Max: 1}}})},
@@ -56,6 +62,7 @@ func TestBadInputIsRefusedByField(t *testing.T) {
 		{"a lease is on something", "Name", lease(func(l *session.Lease) { l.Name = "" })},
 		{"a lease is somebody's", "Holder", lease(func(l *session.Lease) { l.Holder = "" })},
 		{"a lease lasts", "For", lease(func(l *session.Lease) { l.For = 0 })},
+		{"a lease that is looked for has a name", "Name", held},
 		{"expired leases are bounded", "limit", expired},
 	} {
 		var fe *access.FieldError
@@ -65,18 +72,35 @@ func TestBadInputIsRefusedByField(t *testing.T) {
 	}
 }
 
-// An environment has at most one sandbox, as a session has.
-func TestOneSandboxPerEnvironment(t *testing.T) {
+// A page token says of which form it is, so that one of another form is
+// refused and not read as something else. (The suite can't know the form.)
+func TestTokensOfAnotherVersionAreRefused(t *testing.T) {
 	store := memory.New(nil).Sessions()
-	insert := func(id sandbox.ID) error {
-		_, err := store.Commit(t.Context(), session.Change{Sandbox: &sandbox.Row{ID: id, Environment: "e1"}})
+	for _, id := range []session.EnvironmentID{"e1", "e2"} {
+		if _, err := store.Commit(t.Context(), session.Change{Environment: &session.Environment{ID: id, Project: "p"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := store.Environments(t.Context(), session.EnvironmentQuery{Project: "p", Limit: 1})
+	if err != nil || page.Next == "" {
+		t.Fatalf("got %+v, %v", page, err)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(page.Next)
+	if err != nil || !strings.HasPrefix(string(text), "1 ") {
+		t.Fatalf("token %q (%v) does not begin with its version", text, err)
+	}
+	after := func(text string) error {
+		_, err := store.Environments(t.Context(), session.EnvironmentQuery{Project: "p", Limit: 1, After: base64.RawURLEncoding.EncodeToString([]byte(text))})
 		return err
 	}
-	if err := insert("b1"); err != nil {
-		t.Fatal(err)
+	if err := after(string(text)); err != nil {
+		t.Errorf("the token itself: %v", err)
 	}
-	if err := insert("b2"); !errors.Is(err, session.ErrStale) {
-		t.Errorf("a second one: got error %v, want ErrStale", err)
+	for _, bad := range []string{"2" + string(text)[1:], string(text)[2:], "1 now e1", "1 5 "} {
+		var fe *access.FieldError
+		if err := after(bad); !errors.As(err, &fe) || fe.Field != "After" {
+			t.Errorf("%q: got error %v, want a *access.FieldError for After", bad, err)
+		}
 	}
 }
 

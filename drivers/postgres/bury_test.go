@@ -21,7 +21,7 @@ func TestTriggerBuriesAsRowDoes(t *testing.T) {
 		do   func(t *testing.T, db *postgres.DB, c session.Change)
 	}{
 		{"by a commit", func(t *testing.T, db *postgres.DB, c session.Change) {
-			commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+			commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 		}},
 		{"by a cascade from the session", func(t *testing.T, db *postgres.DB, c session.Change) {
 			run(t, db, "DELETE FROM bunkroom_sessions WHERE id = $1", string(c.Session.ID))
@@ -59,6 +59,37 @@ func TestTriggerBuriesAsRowDoes(t *testing.T) {
 	}
 }
 
+// The machine of an environment that is deleted goes to the outbox in every
+// state but none, however the row goes. (T-31, T-32, T-33)
+func TestTriggerBuriesOfEnvironments(t *testing.T) {
+	for name, do := range map[string]func(t *testing.T, db *postgres.DB, c session.Change){
+		"by a commit": func(t *testing.T, db *postgres.DB, c session.Change) {
+			commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Environment: c.Environment.ID}}})
+		},
+		"by a cascade from the environment": func(t *testing.T, db *postgres.DB, c session.Change) {
+			run(t, db, "DELETE FROM bunkroom_environments WHERE id = $1", string(c.Environment.ID))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := migrated(t)
+			for state := sandbox.None; state <= sandbox.Destroying; state++ {
+				c := lend("p")
+				c.Sandbox.State, c.Sandbox.Generation, c.Sandbox.Incarnation, c.Sandbox.Name = state, 3, "i-3", "bkr-g3"
+				c = commit(t, db.Sessions(), c)
+				do(t, db, c)
+				var want []sandbox.Tombstone
+				if buried, ok := c.Sandbox.Buried(); ok {
+					want = []sandbox.Tombstone{buried}
+				}
+				if diff := cmp.Diff(want, outbox(t, db.Sessions())); diff != "" {
+					t.Errorf("state %v (-Buried +trigger):\n%s", state, diff)
+				}
+				run(t, db, "DELETE FROM bunkroom_outbox")
+			}
+		})
+	}
+}
+
 // What the outbox has already stays as it is when a row that means the same
 // machine is deleted: proof gathered so far is not lost. (T-31, T-33)
 func TestTriggerKeepsWhatIsBuried(t *testing.T) {
@@ -69,7 +100,7 @@ func TestTriggerKeepsWhatIsBuried(t *testing.T) {
 	same, _ := c.Sandbox.Buried()
 	same.Attempts, same.LastError = 4, "not \xff quite \x00 text" // of a provider, which may say anything
 	commit(t, db.Sessions(), session.Change{Bury: []sandbox.Tombstone{same}})
-	commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 	got := outbox(t, db.Sessions())
 	if len(got) != 1 || got[0].Attempts != 4 || !strings.HasPrefix(got[0].LastError, "not ") {
 		t.Errorf("got %+v", got)
@@ -100,7 +131,7 @@ func TestTruncateIsRefused(t *testing.T) {
 	c := spawn("p")
 	c.Sandbox.State = sandbox.Live
 	commit(t, db.Sessions(), c)
-	for _, text := range []string{"TRUNCATE bunkroom_sandboxes", "TRUNCATE bunkroom_sessions CASCADE"} {
+	for _, text := range []string{"TRUNCATE bunkroom_sandboxes", "TRUNCATE bunkroom_sessions CASCADE", "TRUNCATE bunkroom_environments CASCADE"} {
 		if _, err := db.SQL().ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "must not be truncated") {
 			t.Errorf("%s: got %v", text, err)
 		}

@@ -20,3 +20,10 @@ func TestLeases(t *testing.T) {
 func TestMounts(t *testing.T) {
 	mounttest.TestStore(t, func(t *testing.T) mount.Store { return migrated(t).Mounts() })
 }
+
+func TestTogether(t *testing.T) {
+	sessiontest.TestTogether(t, func(t *testing.T, c *sessiontest.Clock) (session.Store, session.Leases) {
+		db := fresh(t, c)
+		return db.Sessions(), db.Leases()
+	}, nil)
+}

@@ -18,6 +18,13 @@ const (
 	keys = `SELECT ` + micros + `, current_setting('transaction_isolation') FROM
 		(SELECT count(pg_advisory_xact_lock(k)) AS held FROM unnest(CAST(? AS text)::bigint[]) AS k) AS n WHERE n.held >= 0`
 
+	// machines are the rows of the machines that are asked about.
+	machines = `SELECT CAST(m ->> 0 AS bigint) AS n, m ->> 1 AS sandbox_id, CAST(m ->> 2 AS bigint) AS generation, m ->> 3 AS incarnation
+		FROM json_array_elements(CAST(? AS json)) AS m`
+
+	// ids are looked up in an index each, in an array as they are not in a query.
+	ids = `= ANY (ARRAY(SELECT json_array_elements_text(CAST(? AS json))))`
+
 	// objects are those that a statement would find under the prefix. A disabled trigger is none.
 	objects = `
 		SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'i' THEN 'index' ELSE 'table' END, c.relname::text
@@ -50,6 +57,7 @@ func dialect() sqlstore.Dialect {
 // the clock is a query of its own, so that it is read once.
 func text(statement string) string {
 	statement = strings.ReplaceAll(statement, "NOW()", "(SELECT "+micros+")")
+	statement = strings.NewReplacer("KEYS(?)", machines, "IN IDS(?)", ids).Replace(statement)
 	parts := strings.Split(statement, "?") // no statement has one in quotes
 	var b strings.Builder
 	b.WriteString(parts[0])

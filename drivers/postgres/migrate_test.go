@@ -139,7 +139,7 @@ func TestPrefix(t *testing.T) {
 	c := spawn("p")
 	c.Sandbox.State = 1
 	commit(t, stores[1].Sessions(), c)
-	commit(t, stores[1].Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	commit(t, stores[1].Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 	for i, db := range stores {
 		if n := len(outbox(t, db.Sessions())); n != map[int]int{1: 1}[i] {
 			t.Errorf("store %d: %d tombstones", i, n)

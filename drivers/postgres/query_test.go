@@ -21,14 +21,15 @@ import (
 
 // spy sees what is sent to the server, but for what is prepared.
 type spy struct {
-	mu   sync.Mutex
-	sent []string
+	mu      sync.Mutex
+	sent    []string
+	queries []pgx.TraceQueryStartData // the same, with their arguments
 }
 
 func (s *spy) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent = append(s.sent, q.SQL)
+	s.sent, s.queries = append(s.sent, q.SQL), append(s.queries, q)
 	return ctx
 }
 
@@ -37,7 +38,7 @@ func (*spy) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 // during returns what is sent while do runs.
 func (s *spy) during(do func()) []string {
 	s.mu.Lock()
-	s.sent = nil
+	s.sent, s.queries = nil, nil
 	s.mu.Unlock()
 	do()
 	s.mu.Lock()
@@ -69,8 +70,8 @@ func spied(t *testing.T, mode string) (*postgres.DB, *spy) {
 }
 
 // A page takes two queries whatever it holds, an empty one takes one, and a
-// snapshot is one; a spawn is one statement for each row besides the lock, the
-// count, BEGIN and COMMIT. (S-35)
+// snapshot is one; a spawn is one for the locks, the session and the
+// conversation, one for the sandbox, the count, BEGIN and COMMIT. (S-35)
 func TestQueriesPerCall(t *testing.T) {
 	db, spy := spied(t, "exec")
 	store := db.Sessions()
@@ -111,7 +112,19 @@ func TestQueriesPerCall(t *testing.T) {
 			return err
 		})
 	}
-	queries("a spawn under a limit", 7, func() error {
+	queries("environments", 1, func() error {
+		_, err := store.Environments(t.Context(), session.EnvironmentQuery{Project: "p", Limit: 100})
+		return err
+	})
+	queries("what is known of many machines", 1, func() error {
+		_, err := store.Known(t.Context(), make([]sandbox.TombstoneKey, session.MaxKnown))
+		return err
+	})
+	queries("what a project owns", 1, func() error {
+		_, err := store.Owned(t.Context(), session.PurgeTarget{Project: "p", History: true}, 10)
+		return err
+	})
+	queries("a spawn under a limit", 5, func() error {
 		c := spawn("p")
 		c.Limits = []session.Limit{{Kind: session.SessionsPerOwner, Scope: "alice", Max: 1000}}
 		_, err := store.Commit(t.Context(), c)
@@ -137,8 +150,8 @@ func TestOneOrder(t *testing.T) {
 		{session.Change{Expect: []session.Guard{bb, sb, ba, sa}}, []string{"sessions FOR SHARE", "sessions FOR SHARE", "sandboxes FOR SHARE", "sandboxes FOR SHARE"}},
 		{session.Change{Sandbox: a.Sandbox, Expect: []session.Guard{bb, sa}}, []string{"sessions FOR SHARE", "sandboxes UPDATE", "sandboxes FOR SHARE"}},
 		{session.Change{Session: b.Session, End: true, Expect: []session.Guard{ba, sa}}, []string{"sessions FOR SHARE", "sessions UPDATE", "sandboxes FOR SHARE"}},
-		{session.Change{Delete: []session.ID{b.Session.ID, a.Session.ID}, Bury: []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "x"}}}},
-			[]string{"sessions FOR UPDATE", "sessions FOR UPDATE", "outbox INSERT", "sessions DELETE", "sessions DELETE"}},
+		{session.Change{Delete: []session.Address{{Session: b.Session.ID}, {Session: a.Session.ID}}, Bury: []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "x"}}}},
+			[]string{"sessions FOR UPDATE", "sandboxes FOR UPDATE", "conversations FOR UPDATE", "outbox INSERT", "sessions DELETE"}},
 	} {
 		tx, err := db.SQL().BeginTx(t.Context(), nil)
 		if err != nil {
@@ -146,7 +159,7 @@ func TestOneOrder(t *testing.T) {
 		}
 		var got []string
 		for _, text := range spy.during(func() { commit(t, db.In(tx).Sessions(), c.change) }) {
-			for _, table := range []string{"sessions", "sandboxes", "outbox"} {
+			for _, table := range []string{"conversations", "sessions", "environments", "sandboxes", "outbox"} {
 				for _, verb := range []string{"FOR SHARE", "FOR UPDATE", "UPDATE", "INSERT", "DELETE"} {
 					if strings.Contains(text, "bunkroom_"+table) && strings.Contains(text, verb) {
 						got = append(got, table+" "+verb)
@@ -213,7 +226,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		`SELECT 1 FROM bunkroom_outbox WHERE payer = 'a'`:                                                                                                                               "bunkroom_outbox_payer",
 		`SELECT 1 FROM bunkroom_conversations WHERE session_id = 'a' AND closed_at IS NULL`:                                                                                             "bunkroom_conversations_",
 		`SELECT 1 FROM bunkroom_conversations WHERE session_id = 'a' AND session_project = ''`:                                                                                          "bunkroom_conversations_session",
-		`SELECT id FROM bunkroom_sandboxes WHERE state = 'creating' AND (deadline IS NULL OR deadline <= 5) ORDER BY deadline, id`:                                                      "bunkroom_sandboxes_creating",
+		`SELECT id FROM bunkroom_sandboxes WHERE state = 'creating' AND (deadline IS NULL OR deadline <= 5) ORDER BY since, version, id`:                                                "bunkroom_sandboxes_creating",
 		`SELECT id FROM bunkroom_sandboxes WHERE state = 'destroying' ORDER BY since, version, id`:                                                                                      "bunkroom_sandboxes_destroying",
 		`SELECT * FROM bunkroom_outbox WHERE host = '' ORDER BY since, attempts, sandbox_id, generation, incarnation`:                                                                   "bunkroom_outbox_due",
 		`SELECT * FROM bunkroom_sessions WHERE project = 'p' AND project <> '' AND ended_at IS NULL AND (last_active_at, id) < (1, 'x') ORDER BY last_active_at DESC, id DESC`:          "_project on bunkroom_sessions",

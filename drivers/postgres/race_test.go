@@ -192,7 +192,7 @@ func TestExpectationsHold(t *testing.T) {
 			func(c session.Change) session.Change { return session.Change{Sandbox: machine(c), Unclaimed: "i"} }, session.ErrClaimed},
 		{"a session is deleted while a conversation is added: too late",
 			func(c session.Change) session.Change {
-				return session.Change{Delete: []session.ID{c.Session.ID}}
+				return session.Change{Delete: []session.Address{{Session: c.Session.ID}}}
 			},
 			func(c session.Change) session.Change {
 				v := *c.Conversation
@@ -228,7 +228,7 @@ func TestFenceSurvivesOpening(t *testing.T) {
 		first, err = tx.Leases().Acquire(t.Context(), lease)
 		return err
 	}, func(db *postgres.DB) error {
-		_, err := db.Sessions().Commit(t.Context(), session.Change{Delete: []session.ID{c.Session.ID}})
+		_, err := db.Sessions().Commit(t.Context(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 		return err
 	})
 	if err != nil {
@@ -316,7 +316,7 @@ func TestStorm(t *testing.T) {
 				if n < 8 {
 					continue
 				}
-				c = session.Change{Delete: []session.ID{r.Session.ID, other.Session.ID}}
+				c = session.Change{Delete: []session.Address{{Session: r.Session.ID}, {Session: other.Session.ID}}}
 			}
 			_, err := store.Commit(t.Context(), c)
 			if err != nil && !errors.Is(err, session.ErrStale) && !errors.As(err, new(*session.LimitError)) && !errors.As(err, new(*access.FieldError)) {

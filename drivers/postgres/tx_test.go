@@ -89,9 +89,17 @@ func TestRefusedInHostTransaction(t *testing.T) {
 			c.Limits = []session.Limit{{Kind: session.SessionsPerOwner, Scope: "alice", Max: 1}}
 		}},
 		{"a tombstone that is not there", session.ErrStale, func(c *session.Change, old session.Change) {
-			c.Delete = []session.ID{old.Session.ID}
+			c.Delete = []session.Address{{Session: old.Session.ID}}
 			c.Prove = []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "absent"}}}
 		}},
+		{"an environment that a session borrows", session.ErrStale, func(c *session.Change, old session.Change) {
+			c.Delete = []session.Address{{Session: old.Session.ID}, {Environment: "lent"}}
+		}},
+		{"an environment that is not there", session.ErrStale, func(c *session.Change, _ session.Change) { c.Session.Environment = "absent" }},
+		{"an environment of another version", session.ErrStale, func(c *session.Change, _ session.Change) {
+			c.Session.Environment, c.Expect = "lent", []session.Guard{{Environment: "lent", Version: 2}}
+		}},
+		{"a sandbox that somebody works in", sandbox.ErrWorking, func(c *session.Change, old session.Change) { c.Idle = old.Sandbox.ID }},
 		{"a constraint of the schema", nil, func(c *session.Change, _ session.Change) { c.Sandbox.Version = -1 }},
 		{"a text that Postgres can't hold", nil, func(c *session.Change, _ session.Change) { c.Conversation.Title = "a\x00b" }},
 	} {
@@ -101,6 +109,13 @@ func TestRefusedInHostTransaction(t *testing.T) {
 			old := spawn("p")
 			old.Bury = []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "gone", Generation: 1, Incarnation: "i"}}}
 			commit(t, in, old)
+			commit(t, in, session.Change{Environment: &session.Environment{ID: "lent", Project: "lender"}})
+			commit(t, in, session.Change{Session: &session.Session{ID: "borrower", Owner: "bob", Project: "lender", Environment: "lent"}})
+			if _, err := db.In(tx).Leases().Acquire(t.Context(), session.Lease{
+				Kind: session.LeaseWork, Name: "w", Holder: "w", Payer: "w", Slots: 1, Sandbox: old.Sandbox.ID, For: time.Minute,
+			}); err != nil {
+				t.Fatal(err)
+			}
 			bad := spawn("p")
 			refused.spoil(&bad, old)
 			_, err := in.Commit(t.Context(), bad)

@@ -93,9 +93,15 @@ func newDB(db *sql.DB, opts *Options, owned bool) (*DB, error) {
 	return &DB{sql: db, store: store, owned: owned}, nil
 }
 
+// keys are the rows of the machines that are asked about.
+const keys = `SELECT value ->> 0 AS n, value ->> 1 AS sandbox_id, value ->> 2 AS generation, value ->> 3 AS incarnation FROM json_each(?)`
+
+// ids is one column of what is in a list.
+const ids = `(SELECT value FROM json_each(?))`
+
 func dialect() sqlstore.Dialect {
 	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
-	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL")
+	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL", "KEYS(?)", keys, "IDS(?)", ids)
 	return sqlstore.Dialect{
 		Bun:        sqlitedialect.New(),
 		Migrations: sqlstore.Migrations("sqlite"),

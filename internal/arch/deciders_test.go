@@ -41,14 +41,14 @@ func decider(dir string, s *source) bool {
 	case dir == "access":
 		return s.Name != "facts.go"
 	}
-	return strings.HasPrefix(s.Name, "decide") || strings.HasPrefix(s.Name, "plan") || s.Name == "tombstone.go"
+	return strings.HasPrefix(s.Name, "decide") || strings.HasPrefix(s.Name, "plan") || s.Name == "tombstone.go" || s.Name == "orphan.go"
 }
 
 func TestDeciders(t *testing.T) {
 	m := theModule(t)
 	report(t, whyDeciders, m.each(decidersRule))
 	report(t, whyDeciders, theTypes(t).each(orderRule))
-	for _, name := range []string{"access/decide.go", "sandbox/decide.go", "sandbox/tombstone.go"} {
+	for _, name := range []string{"access/decide.go", "access/environment.go", "sandbox/decide.go", "sandbox/tombstone.go", "sandbox/orphan.go"} {
 		if !m.has(name) {
 			t.Errorf("%s is not there: did the deciders move to a file that this rule does not know?", name)
 		}

@@ -20,7 +20,7 @@ func TestTriggerBuriesAsRowDoes(t *testing.T) {
 		do   func(t *testing.T, db *sqlite.DB, c session.Change)
 	}{
 		{"by a commit", func(t *testing.T, db *sqlite.DB, c session.Change) {
-			commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+			commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 		}},
 		{"by a cascade from the session", func(t *testing.T, db *sqlite.DB, c session.Change) {
 			run(t, db, "DELETE FROM bunkroom_sessions WHERE id = ?", string(c.Session.ID))
@@ -75,7 +75,7 @@ func TestTriggerKeepsWhatIsBuried(t *testing.T) {
 	nameless := same
 	nameless.Incarnation, nameless.Attempts = "", 1
 	before := commit(t, db.Sessions(), session.Change{Bury: []sandbox.Tombstone{older, nameless, same}}).Bury
-	commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 	got := outbox(t, db.Sessions())
 	if len(got) != 3 {
 		t.Fatalf("the outbox has %d tombstones, want 3: %+v", len(got), got)

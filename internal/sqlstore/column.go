@@ -15,19 +15,24 @@ import (
 // not find is NULL in every column and stays zero.
 const (
 	sessionColumns      = `s.id, s.version, s.project, s.owner, s.name, s.environment_id, s.created_at, s.last_active_at, s.ended_at`
+	environmentColumns  = `e.id, e.version, e.project, e.created_by, e.name, e.created_at, e.deleted_at`
 	conversationColumns = `c.id, c.session_id, c.project, c.owner, c.agent, c.title, c.shared, c.created_at, c.last_active_at, c.closed_at`
 	sandboxColumns      = `b.id, b.version, b.session_id, b.environment_id, b.provider, b.sandbox_key, b.payer, b.deployment, b.spec,
 		b.state, b.generation, b.name, b.incarnation, b.host, b.nonce, b.deadline, b.max_deadline, b.not_before, b.absent_since,
 		b.attempts, b.live_at, b.destroyed_at, b.measured_bytes, b.measured_at, b.measured_incarnation`
 	tombstoneColumns = `o.sandbox_id, o.generation, o.incarnation, o.name, o.provider, o.host, o.payer, o.deployment,
 		o.not_before, o.absent_since, o.attempts, o.last_error`
-	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.fence, l.until_at`
+	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.sandbox_id, l.fence, l.until_at`
 	mountColumns = `id, scope, slug, kind, agent, name, created_by, created_at, updated_at`
 )
 
 func sessionInto(s *session.Session) []any {
 	return []any{str(&s.ID), num(&s.Version), str(&s.Project), str(&s.Owner), str(&s.Name), str(&s.Environment),
 		moment{&s.CreatedAt}, moment{&s.LastActiveAt}, moment{&s.EndedAt}}
+}
+
+func environmentInto(e *session.Environment) []any {
+	return []any{str(&e.ID), num(&e.Version), str(&e.Project), str(&e.CreatedBy), str(&e.Name), moment{&e.CreatedAt}, moment{&e.DeletedAt}}
 }
 
 func conversationInto(c *session.Conversation) []any {
@@ -47,7 +52,7 @@ func tombstoneInto(t *sandbox.Tombstone) []any {
 }
 
 func leaseInto(l *session.Lease) []any {
-	return []any{num(&l.Kind), str(&l.Name), str(&l.Holder), str(&l.Replica), str(&l.Payer), num(&l.Fence), moment{&l.Until}}
+	return []any{num(&l.Kind), str(&l.Name), str(&l.Holder), str(&l.Replica), str(&l.Payer), str(&l.Sandbox), num(&l.Fence), moment{&l.Until}}
 }
 
 func mountInto(r *mount.Row) []any {

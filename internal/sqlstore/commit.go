@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
@@ -16,15 +17,15 @@ func (s sessions) Commit(ctx context.Context, c session.Change) (time.Time, erro
 	if err := checkChange(c); err != nil {
 		return time.Time{}, err
 	}
-	var clock time.Time
-	err := s.write(ctx, keysOf(c), func(ctx context.Context, on place, now time.Time) error {
-		clock = now
-		return commit{on, now}.all(ctx, c.Stamped(now))
+	w := &commit{Change: c}
+	err := s.within(ctx, func(ctx context.Context, on place) error {
+		w.place = on
+		return w.all(ctx)
 	})
 	if err != nil {
 		return time.Time{}, err
 	}
-	return clock, nil
+	return w.clock, nil
 }
 
 // checkChange refuses what no decision should ever have made.
@@ -32,15 +33,26 @@ func checkChange(c session.Change) error {
 	if s := c.Session; s != nil && s.ID == "" {
 		return field("Session", "must have an id")
 	}
+	if s := c.Session; s != nil && s.Environment != "" && s.Project == "" {
+		return field("Session", "must have a project where it has an environment")
+	}
 	if v := c.Conversation; v != nil && v.ID == "" {
 		return field("Conversation", "must have an id")
 	}
 	if r := c.Sandbox; r != nil && (r.ID == "" || (r.Session == "") == (r.Environment == "")) {
 		return field("Sandbox", "must have an id and belong to either a session or an environment")
 	}
+	if e := c.Environment; e != nil && (e.ID == "" || e.Project == "") {
+		return field("Environment", "must have an id and a project")
+	}
 	for _, g := range c.Expect {
-		if (g.Session == "") == (g.Sandbox == "") {
-			return field("Expect", "must name either a session or a sandbox")
+		if set(g.Session != "", g.Environment != "", g.Sandbox != "") != 1 {
+			return field("Expect", "must name either a session, an environment or a sandbox")
+		}
+	}
+	for _, a := range c.Delete {
+		if set(a.Session != "", a.Environment != "", a.Conversation != "") != 1 {
+			return field("Delete", "must name either a session, an environment or a conversation")
 		}
 	}
 	for _, l := range c.Limits {
@@ -51,28 +63,62 @@ func checkChange(c session.Change) error {
 	return nil
 }
 
+// set is how many of them are.
+func set(of ...bool) (n int) {
+	for _, is := range of {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
 // commit is one Commit under way.
 type commit struct {
 	place
-	clock time.Time
+	session.Change                                            // stamped as soon as the clock is known
+	clock          time.Time                                  // zero until then
+	lent           map[session.EnvironmentID]access.ProjectID // environments that are known to stand, and whose they are
+	together       bool                                       // the conversation was inserted with its session
 }
 
-// all writes c, which is stamped.
+// stamp stamps the change.
+func (w *commit) stamp(clock time.Time) { w.Change, w.clock = w.Stamped(clock), clock }
+
+// all writes the change.
 //
 // Where many write at once, each row that c expects or writes is locked by the
 // statement that looks at it, and everybody comes to the rows in the same
-// order: sessions, sandboxes, conversations, the outbox; and those of one
-// kind by their ids. What c expects is so until it is committed.
-func (w commit) all(ctx context.Context, c session.Change) error {
-	if err := w.versioned(ctx, c); err != nil {
+// order: sessions, environments, sandboxes, conversations, the outbox; and those
+// of one kind by their ids. What c expects is so until it is committed.
+func (w *commit) all(ctx context.Context) error {
+	doomed, steps := doomedBy(w.Change), w.steps()
+	steps, err := w.begin(ctx, steps)
+	if err != nil {
 		return err
+	}
+	if len(w.Delete) > 0 && w.store.writer == nil {
+		if err := w.lockDoomed(ctx, doomed); err != nil {
+			return err
+		}
+	}
+	for _, s := range steps {
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+	}
+	c := w.Change
+	if c.Idle != "" {
+		if err := w.idle(ctx, c.Idle); err != nil {
+			return err
+		}
 	}
 	if c.Unclaimed != "" && c.Sandbox != nil {
 		if err := w.unclaimed(ctx, c.Sandbox.ID, c.Unclaimed); err != nil {
 			return err
 		}
 	}
-	if c.Conversation != nil {
+	if c.Conversation != nil && !w.together {
 		if err := w.conversation(ctx, *c.Conversation, c.Session); err != nil {
 			return err
 		}
@@ -80,10 +126,8 @@ func (w commit) all(ctx context.Context, c session.Change) error {
 	if err := w.outbox(ctx, c); err != nil {
 		return err
 	}
-	for _, id := range c.Delete {
-		if err := w.delete(ctx, id); err != nil {
-			return err
-		}
+	if err := w.delete(ctx, doomed); err != nil {
+		return err
 	}
 	for _, l := range c.Limits {
 		if err := w.limit(ctx, l); err != nil {
@@ -94,7 +138,7 @@ func (w commit) all(ctx context.Context, c session.Change) error {
 }
 
 // found reports whether a statement finds a row.
-func (w commit) found(ctx context.Context, text string, args ...any) (bool, error) {
+func (w *commit) found(ctx context.Context, text string, args ...any) (bool, error) {
 	var one int64
 	switch err := w.row(ctx, text, args...).Scan(&one); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -107,7 +151,7 @@ func (w commit) found(ctx context.Context, text string, args ...any) (bool, erro
 
 const claimedIncarnation = `SELECT 1 FROM bunkroom_outbox WHERE sandbox_id = ? AND incarnation = ? LIMIT 1`
 
-func (w commit) unclaimed(ctx context.Context, id sandbox.ID, i sandbox.Incarnation) error {
+func (w *commit) unclaimed(ctx context.Context, id sandbox.ID, i sandbox.Incarnation) error {
 	claimed, err := w.found(ctx, claimedIncarnation, string(id), string(i))
 	if err == nil && claimed {
 		err = fmt.Errorf("%w: sandbox %s: %s", session.ErrClaimed, id, i)
@@ -122,13 +166,18 @@ const (
 	updateSession = `UPDATE bunkroom_sessions SET version = ?, name = ?, ended_at = ? WHERE id = ? AND version = ?`
 )
 
-func (w commit) session(ctx context.Context, s session.Session) error {
+func (w *commit) session(ctx context.Context, s session.Session) error {
 	if s.Version > 1 {
 		n, err := w.exec(ctx, updateSession, s.Version, s.Name, micros(s.EndedAt), string(s.ID), s.Version-1)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: session %s has another version than %d, or is not there", session.ErrStale, s.ID, s.Version-1)
 		}
 		return err
+	}
+	if s.Environment != "" {
+		if err := w.borrow(ctx, s); err != nil {
+			return err
+		}
 	}
 	n, err := w.exec(ctx, insertSession, string(s.ID), s.Version, string(s.Project), string(s.Owner), s.Name,
 		orNull(s.Environment), micros(s.CreatedAt), micros(s.LastActiveAt), micros(s.EndedAt))
@@ -151,7 +200,7 @@ func inserts(s *session.Session, id session.ID) bool { return s != nil && s.ID =
 
 // conversation inserts v. with is the session of the same change, if any:
 // where v is bound to that one, there is nothing to look up.
-func (w commit) conversation(ctx context.Context, v session.Conversation, with *session.Session) error {
+func (w *commit) conversation(ctx context.Context, v session.Conversation, with *session.Session) error {
 	var in any // its session's project
 	if v.Session != "" {
 		project := v.Project
@@ -175,23 +224,6 @@ func (w commit) conversation(ctx context.Context, v session.Conversation, with *
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: conversation %s", session.ErrExists, v.ID)
 	}
-	return err
-}
-
-const (
-	// Deleting a session takes its sandbox along, whose trigger buries the
-	// machine, and unbinds its conversations.
-	deleteSession = `DELETE FROM bunkroom_sessions WHERE id = ?`
-	// The fence of its works goes where none is left that it could fence; the id is never used again.
-	deleteFence = `DELETE FROM bunkroom_fences WHERE kind = 1 AND name = ?
-		AND NOT EXISTS (SELECT 1 FROM bunkroom_leases AS l WHERE l.kind = 1 AND l.name = bunkroom_fences.name)`
-)
-
-func (w commit) delete(ctx context.Context, id session.ID) error {
-	if _, err := w.exec(ctx, deleteSession, string(id)); err != nil {
-		return err
-	}
-	_, err := w.exec(ctx, deleteFence, string(id))
 	return err
 }
 
@@ -219,7 +251,7 @@ const (
 		(SELECT 1 FROM bunkroom_conversations WHERE session_id = ? AND closed_at IS NULL LIMIT ?) AS n`
 )
 
-func (w commit) limit(ctx context.Context, l session.Limit) error {
+func (w *commit) limit(ctx context.Context, l session.Limit) error {
 	text, _ := counting(l.Kind)
 	most := min(max(l.Max, 0), math.MaxInt32)
 	args := []any{l.Scope, most + 1}

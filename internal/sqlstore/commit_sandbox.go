@@ -21,33 +21,25 @@ const (
 		deadline = ?, max_deadline = ?, not_before = ?, absent_since = ?, attempts = ?, live_at = ?, destroyed_at = ?,
 		measured_bytes = ?, measured_at = ?, measured_incarnation = ?, since = ?, version = ?
 		WHERE id = ? AND version = ?`
-	hasSession         = `SELECT 1 FROM bunkroom_sessions WHERE id = ? FOR KEY SHARE`
 	sessionSandbox     = `SELECT 1 FROM bunkroom_sandboxes WHERE session_id = ?`
 	environmentSandbox = `SELECT 1 FROM bunkroom_sandboxes WHERE environment_id = ?`
 )
 
-// sandbox inserts or replaces r. with is the session of the same change, if any.
-func (w commit) sandbox(ctx context.Context, r sandbox.Row, with *session.Session) error {
-	spec, err := specJSON(r.Spec)
+// sandbox inserts or replaces r. What an inserted one belongs to is there.
+func (w *commit) sandbox(ctx context.Context, r sandbox.Row) error {
+	args, err := described(r)
 	if err != nil {
 		return err
 	}
-	args := []any{
-		r.Provider, string(r.Key), string(r.Payer), r.Deployment, spec, r.State.String(), r.Generation, r.Name, string(r.Incarnation), r.Host, r.Nonce,
+	args = append(args,
 		micros(r.Deadline), micros(r.MaxDeadline), micros(r.NotBefore), micros(r.AbsentSince), r.Attempts, micros(r.LiveAt), micros(r.DestroyedAt),
-		r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), micros(w.clock),
-	}
+		r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), micros(w.clock))
 	if r.Version > 1 {
 		n, err := w.exec(ctx, updateSandbox, append(args, r.Version, string(r.ID), r.Version-1)...)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: sandbox %s has another version than %d, or is not there", session.ErrStale, r.ID, r.Version-1)
 		}
 		return err
-	}
-	if r.Session != "" && !inserts(with, r.Session) {
-		if there, err := w.found(ctx, hasSession, string(r.Session)); err != nil || !there {
-			return orElse(err, fmt.Errorf("%w: sandbox %s: session %s is not there", session.ErrStale, r.ID, r.Session))
-		}
 	}
 	n, err := w.exec(ctx, insertSandbox, append(args, string(r.ID), r.Version, orNull(r.Session), orNull(r.Environment))...)
 	if err != nil || n > 0 {
@@ -63,6 +55,14 @@ func (w commit) sandbox(ctx context.Context, r sandbox.Row, with *session.Sessio
 	return fmt.Errorf("%w: sandbox %s", session.ErrExists, r.ID)
 }
 
+// described is what a row says of its machine, without any moment.
+func described(r sandbox.Row) ([]any, error) {
+	spec, err := specJSON(r.Spec)
+	return []any{
+		r.Provider, string(r.Key), string(r.Payer), r.Deployment, spec, r.State.String(), r.Generation, r.Name, string(r.Incarnation), r.Host, r.Nonce,
+	}, err
+}
+
 const (
 	insertTombstone = `INSERT INTO bunkroom_outbox
 		(name, provider, host, payer, deployment, not_before, absent_since, attempts, last_error, since, sandbox_id, generation, incarnation)
@@ -74,7 +74,7 @@ const (
 )
 
 // outbox writes the tombstones of c.
-func (w commit) outbox(ctx context.Context, c session.Change) error {
+func (w *commit) outbox(ctx context.Context, c session.Change) error {
 	for _, t := range c.Bury {
 		if _, err := w.exec(ctx, insertTombstone, w.tombstone(t)...); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (w commit) outbox(ctx context.Context, c session.Change) error {
 	return nil
 }
 
-func (w commit) tombstone(t sandbox.Tombstone) []any {
+func (w *commit) tombstone(t sandbox.Tombstone) []any {
 	return []any{t.Name, t.Provider, t.Host, string(t.Payer), t.Deployment, micros(t.NotBefore), micros(t.AbsentSince), t.Attempts, plain(t.LastError),
 		micros(w.clock), string(t.Sandbox), t.Generation, string(t.Incarnation)}
 }

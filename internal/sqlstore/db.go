@@ -88,7 +88,9 @@ type store struct {
 }
 
 // text is a fixed statement as this database is to be told it.
-func (s *store) text(statement string) string { return s.dialect.Text(s.named(statement)) }
+func (s *store) text(statement string) string {
+	return s.dialect.Text(s.named(strings.ReplaceAll(statement, "LOCKED", s.dialect.Keys)))
+}
 
 // named is text with the prefix of this database.
 func (s *store) named(text string) string { return prefixed(text, s.prefix) }

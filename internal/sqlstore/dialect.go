@@ -10,11 +10,14 @@ import (
 type Dialect struct {
 	// Bun quotes for lists.
 	Bun schema.Dialect
-	// Text says a fixed statement in the dialect's words. In the source, "?" is
+	// Text says a fixed statement in the dialect's words. In the source, "KEYS(?)" is
+	// a query for the rows (n, sandbox_id, generation, incarnation) that its
+	// argument, a JSON array, is an array of each, and "IN IDS(?)" asks whether
+	// something is in its argument, a JSON array of texts; any other "?" is
 	// an argument, NOW() the database's clock in microseconds (to be said as
 	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
-	// SHARE and FOR UPDATE stand at the end, where the rows that are read must
-	// stay as they are until the transaction ends.
+	// SHARE and FOR UPDATE stand where the rows that are read must stay as they
+	// are until the transaction ends.
 	Text func(statement string) string
 	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
 	Migrations fs.FS

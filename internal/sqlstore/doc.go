@@ -14,7 +14,7 @@
 // to be there, each under an advisory lock; it locks the rows that it rests on as it
 // looks at them, and those that it changes by changing them where they have
 // the version it read; and it comes to all of them in one order (lock.go,
-// commit_rows.go). Whatever it has found is still so when it commits.
+// commit_rows.go, commit_delete.go). Whatever it has found is still so when it commits.
 //
 // A context that ends stops a write until it is committed, never in between.
 //

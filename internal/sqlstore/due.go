@@ -23,7 +23,7 @@ func (s sessions) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session
 			yield(session.Due{}, field("Limit", "must be at least 1"))
 			return
 		}
-		for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueTombstones} {
+		for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueTombstones, session.DueLive, session.DueIdle} {
 			if q.Kinds&kind == 0 {
 				continue
 			}
@@ -60,26 +60,47 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 		return nil, err
 	}
 	list := p.store.bun.NewSelect().Conn(p.conn()).Limit(int64(q.Limit))
+	boundTo := func(column string) {
+		if q.OnlyHosts {
+			list.Where("? IN (?)", bun.Ident(column), bun.List(hosts))
+			return
+		}
+		list.Where("? = '' OR ? IN (?)", bun.Ident(column), bun.Ident(column), bun.List(hosts))
+	}
 	sandboxes := func(s sandbox.State) {
 		list.TableExpr(p.store.named("bunkroom_sandboxes AS b")).
 			Join(p.store.named("LEFT JOIN bunkroom_sessions AS s ON s.id = b.session_id")).
-			ColumnExpr(sandboxColumns).ColumnExpr(sessionColumns).
+			Join(p.store.named("LEFT JOIN bunkroom_environments AS e ON e.id = b.environment_id")).
+			ColumnExpr(sandboxColumns).ColumnExpr(sessionColumns).ColumnExpr(environmentColumns).
 			Where("b.state = ?", s.String()).
-			Where("b.host = '' OR b.host IN (?)", bun.List(hosts))
+			OrderExpr("b.since, b.version, b.id")
+		boundTo("b.host")
 	}
 	switch kind {
 	case session.DueCreating:
 		sandboxes(sandbox.Creating)
-		list.Where("b.deadline IS NULL OR b.deadline <= ?", now.UnixMicro()).OrderExpr("b.deadline, b.id")
+		if !q.OnlyHosts {
+			list.Where("b.deadline IS NULL OR b.deadline <= ?", now.UnixMicro())
+		}
 	case session.DueDestroying:
 		sandboxes(sandbox.Destroying)
-		list.OrderExpr("b.since, b.version, b.id")
+	case session.DueLive:
+		sandboxes(sandbox.Live)
+		if q.Unseen > 0 {
+			list.Where("b.since <= ?", now.Add(-q.Unseen).UnixMicro())
+		}
+	case session.DueIdle:
+		sandboxes(sandbox.Live)
+		list.Where("s.id IS NOT NULL AND s.ended_at IS NULL") // which sandboxes of environments have none of
+		if q.Idle > 0 {
+			list.Where("s.last_active_at <= ?", now.Add(-q.Idle).UnixMicro())
+		}
 	case session.DueTombstones:
 		list.TableExpr(p.store.named("bunkroom_outbox AS o")).
 			Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.id = o.sandbox_id")).
 			ColumnExpr(sandboxColumns).ColumnExpr(tombstoneColumns).
-			Where("o.host = '' OR o.host IN (?)", bun.List(hosts)).
 			OrderExpr("o.since, o.attempts, o.sandbox_id, o.generation, o.incarnation")
+		boundTo("o.host")
 	}
 	rows, err := list.Rows(ctx)
 	if err != nil {
@@ -89,7 +110,7 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 	var found []session.Due
 	for rows.Next() {
 		d := session.Due{Kind: kind, Snapshot: session.Snapshot{Now: now}}
-		rest := sessionInto(&d.Snapshot.Session)
+		rest := append(sessionInto(&d.Snapshot.Session), environmentInto(&d.Snapshot.Environment)...)
 		if kind == session.DueTombstones {
 			rest = tombstoneInto(&d.Tombstone)
 		}

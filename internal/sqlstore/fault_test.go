@@ -47,7 +47,7 @@ func TestContextEndsMidway(t *testing.T) {
 		commit(t, db.Sessions(), spawn("p")) // so that every statement is prepared
 		c := spawn("p")
 		c.Expect = []session.Guard{{Session: old.Session.ID, Version: 1}}
-		c.Delete = []session.ID{old.Session.ID}
+		c.Delete = []session.Address{{Session: old.Session.ID}}
 		c.Limits = []session.Limit{{Kind: session.SessionsPerOwner, Scope: "alice", Max: 5}}
 
 		ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,7 @@ import (
 )
 
 // Fences of a session's works go with the session, but not while a work that
-// they fence was not released. Those of chores stay for ever.
+// they fence was not released; those of a conversation's turns go with it. Those of chores stay for ever.
 func TestFencesGoWithTheirSession(t *testing.T) {
 	db := migrated(t, nil)
 	c := spawn("p")
@@ -36,12 +36,18 @@ func TestFencesGoWithTheirSession(t *testing.T) {
 	release(acquire(session.LeaseSweep, string(c.Session.ID))) // a chore that happens to have the name
 	work := acquire(session.LeaseWork, string(c.Session.ID))
 	fences(2)
-	commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 	fences(2)
 	if again := acquire(session.LeaseWork, string(c.Session.ID)); again.Fence != work.Fence {
 		t.Errorf("fence %d, want that of the work that goes on, %d", again.Fence, work.Fence)
 	}
 	release(work)
-	commit(t, db.Sessions(), session.Change{Delete: []session.ID{c.Session.ID}})
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
+	fences(1)
+
+	v := session.ConversationID("v")
+	release(acquire(session.LeaseTurn, string(v)))
+	fences(2)
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Conversation: v}}})
 	fences(1)
 }

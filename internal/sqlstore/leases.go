@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bunkroom/bunkroom/session"
@@ -23,12 +24,15 @@ const (
 		(SELECT DISTINCT name FROM bunkroom_leases WHERE kind = 1 AND payer = ? LIMIT ?) AS n`
 	nextFence = `INSERT INTO bunkroom_fences (kind, name, fence) VALUES (?, ?, 1)
 		ON CONFLICT (kind, name) DO UPDATE SET fence = bunkroom_fences.fence + 1 RETURNING fence`
-	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, sandbox_id, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	renewLease  = `UPDATE bunkroom_leases SET until_at = ? WHERE kind = ? AND name = ? AND holder = ? AND fence = ? AND until_at > ?`
 	// What was had anew since has another fence, and stays.
 	releaseLease  = `DELETE FROM bunkroom_leases WHERE kind = ? AND name = ? AND holder = ? AND fence = ?`
 	expiredLeases = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l
 		WHERE l.kind = 1 AND l.until_at <= ? ORDER BY l.until_at, l.name, l.holder LIMIT ?`
+	// (By the sign SQLite keeps to the name, of which there are few, and leaves the index of all that expires.)
+	heldLease = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l
+		WHERE l.kind = ? AND l.name = ? AND +l.until_at > COALESCE(NOW(), ?) ORDER BY +l.until_at DESC, l.fence DESC LIMIT 1`
 )
 
 func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
@@ -38,6 +42,9 @@ func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, er
 	keys := keys{leaseKey(l.Kind, l.Name)}
 	if l.Kind == session.LeaseWork {
 		keys = append(keys, limitKey(session.SlotsPerPayer, string(l.Payer)))
+		if l.Sandbox != "" { // whether anybody works in it may just be looked at
+			keys = append(keys, worksKey(l.Sandbox))
+		}
 	}
 	err := s.write(ctx, keys, func(ctx context.Context, on place, clock time.Time) (err error) {
 		l, err = on.acquire(ctx, l, clock)
@@ -51,7 +58,7 @@ func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, er
 
 func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (session.Lease, error) {
 	text, args := heldByHolder, []any{int64(l.Kind), l.Name, l.Holder}
-	if l.Kind == session.LeaseSweep {
+	if l.Kind != session.LeaseWork {
 		text, args = heldByAny, args[:2]
 	}
 	held := session.Lease{For: l.For, Slots: l.Slots}
@@ -78,7 +85,7 @@ func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (s
 	if err := p.row(ctx, nextFence, int64(l.Kind), l.Name).Scan(num(&l.Fence)); err != nil {
 		return session.Lease{}, err
 	}
-	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), l.Fence, micros(l.Until))
+	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), string(l.Sandbox), l.Fence, micros(l.Until))
 	return l, err
 }
 
@@ -165,12 +172,38 @@ func (s leases) Expired(ctx context.Context, limit int) ([]session.Lease, error)
 	return found, err
 }
 
-func checkLease(l session.Lease, timed bool) error {
+func (s leases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
+	if err := checkNamed(kind, name); err != nil {
+		return session.Lease{}, err
+	}
+	var l session.Lease
+	err := s.read(ctx, func(ctx context.Context, on place) error {
+		return on.row(ctx, heldLease, int64(kind), name, s.store.own()).Scan(leaseInto(&l)...)
+	})
 	switch {
-	case l.Kind != session.LeaseWork && l.Kind != session.LeaseSweep:
-		return field("Kind", "must be LeaseWork or LeaseSweep")
-	case l.Name == "":
+	case errors.Is(err, sql.ErrNoRows):
+		return session.Lease{}, fmt.Errorf("%w: lease %d on %s", session.ErrNotFound, kind, name)
+	case err != nil:
+		return session.Lease{}, err
+	}
+	return l, nil
+}
+
+func checkNamed(kind session.LeaseKind, name string) error {
+	switch {
+	case !slices.Contains(session.Kinds(), kind):
+		return field("Kind", "must be one of the kinds of leases")
+	case name == "":
 		return field("Name", "must not be empty")
+	}
+	return nil
+}
+
+func checkLease(l session.Lease, timed bool) error {
+	if err := checkNamed(l.Kind, l.Name); err != nil {
+		return err
+	}
+	switch {
 	case l.Holder == "":
 		return field("Holder", "must not be empty")
 	case timed && l.For <= 0:

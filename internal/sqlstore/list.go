@@ -62,7 +62,8 @@ func (p place) listSessions(ctx context.Context, q session.ListQuery, after toke
 	list := p.store.bun.NewSelect().Conn(p.conn()).
 		TableExpr(p.store.named("bunkroom_sessions AS s")).
 		Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id")).
-		ColumnExpr(sessionColumns).ColumnExpr("b.state").
+		Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS l ON l.environment_id = s.environment_id")). // lent to it
+		ColumnExpr(sessionColumns).ColumnExpr("COALESCE(b.state, l.state)").
 		Where("s.project = ?", string(q.Project)).
 		OrderExpr("s.last_active_at DESC, s.id DESC").
 		Limit(int64(q.Limit) + 1) // one more, to know whether there is more

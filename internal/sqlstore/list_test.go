@@ -45,6 +45,26 @@ func TestQueriesPerCall(t *testing.T) {
 			queries(fmt.Sprintf("a list of %d", n+1), 2, list)
 		}
 	}
+	queries("environments", 1, func() error {
+		_, err := store.Environments(t.Context(), session.EnvironmentQuery{Project: "p", Limit: 100})
+		return err
+	})
+	queries("what is known of many machines", 1, func() error {
+		_, err := store.Known(t.Context(), make([]sandbox.TombstoneKey, session.MaxKnown))
+		return err
+	})
+	for _, target := range []session.PurgeTarget{{Session: "s", History: true}, {Project: "p"}, {Project: "p", History: true}, {User: "alice"}, {User: "alice", History: true}} {
+		queries(fmt.Sprintf("owned %+v", target), 1, func() error {
+			_, err := store.Owned(t.Context(), target, 10)
+			return err
+		})
+	}
+	queries("held", 1, func() error {
+		if _, err := db.Leases().Held(t.Context(), session.LeaseHost, "h"); !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+		return nil
+	})
 	for _, a := range []session.Address{
 		{Session: last.Session.ID}, {Conversation: last.Conversation.ID}, {Session: last.Session.ID, Conversation: last.Conversation.ID},
 	} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
 
@@ -21,6 +22,8 @@ type keys []string
 func limitKey(k session.LimitKind, scope string) string { return fmt.Sprintf("limit %d %s", k, scope) }
 func leaseKey(k session.LeaseKind, name string) string  { return fmt.Sprintf("lease %d %s", k, name) }
 func sessionKey(id session.ID) string                   { return "session " + string(id) }
+func environmentKey(id session.EnvironmentID) string    { return "environment " + string(id) }
+func worksKey(id sandbox.ID) string                     { return "works " + string(id) }
 func sandboxKey[T ~string](id T) string                 { return "sandbox " + string(id) }
 
 // keysOf are the keys of a change that is not stamped yet.
@@ -32,11 +35,16 @@ func keysOf(c session.Change) (all keys) {
 	if c.Session != nil && c.Session.Version == 0 {
 		all = append(all, sessionKey(c.Session.ID))
 	}
+	if c.Environment != nil && c.Environment.Version == 0 {
+		all = append(all, environmentKey(c.Environment.ID))
+	}
 	for _, g := range c.Expect {
 		switch {
 		case g.Version != 0:
 		case g.Session != "":
 			all = append(all, sessionKey(g.Session))
+		case g.Environment != "":
+			all = append(all, environmentKey(g.Environment))
 		default:
 			all = append(all, sandboxKey(g.Sandbox))
 		}
@@ -48,8 +56,18 @@ func keysOf(c session.Change) (all keys) {
 	for _, t := range slices.Concat(c.Bury, c.Mark, c.Prove) {
 		all = append(all, sandboxKey(t.Sandbox))
 	}
-	for _, id := range c.Delete { // its fence goes unless a work is being opened
-		all = append(all, leaseKey(session.LeaseWork, string(id)))
+	if c.Idle != "" { // nor is there a row of a work that is about to begin
+		all = append(all, worksKey(c.Idle))
+	}
+	for _, a := range c.Delete { // its fence goes unless a lease is being acquired
+		switch {
+		case a.Session != "":
+			all = append(all, sessionKey(a.Session), leaseKey(session.LeaseWork, string(a.Session)))
+		case a.Environment != "":
+			all = append(all, environmentKey(a.Environment))
+		default:
+			all = append(all, leaseKey(session.LeaseTurn, string(a.Conversation)))
+		}
 	}
 	return all
 }
@@ -71,7 +89,7 @@ func (s *store) numbers(keys keys) string {
 	return "{" + strings.Join(text, ",") + "}"
 }
 
-// lock is the first thing a write does. It returns the clock.
+// lock is the first thing a write does, unless it does that along with something else: see begin. It returns the clock.
 func (p place) lock(ctx context.Context, keys keys) (time.Time, error) {
 	d := p.store.dialect
 	if d.Keys == "" {
@@ -99,6 +117,14 @@ func (p place) clock(ctx context.Context) (now time.Time, err error) {
 		err = p.row(ctx, readClock).Scan(moment{&now})
 	}
 	return p.store.at(now), err
+}
+
+// own is this process's clock as an argument, where it is the one that counts; else NULL.
+func (s *store) own() any {
+	if s.writer == nil {
+		return nil
+	}
+	return micros(s.at(time.Time{}))
 }
 
 // at is what NOW() in a statement answered: where that is nothing, what this process's clock shows.

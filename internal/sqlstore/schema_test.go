@@ -98,6 +98,10 @@ func TestSchemaRules(t *testing.T) {
 	commit(t, db.Sessions(), other)
 	sid, oid := string(c.Session.ID), string(other.Session.ID)
 
+	run(t, db, `INSERT INTO bunkroom_environments (id, version, project, created_at) VALUES ('e1', 1, 'p1', 1)`)
+	run(t, db, `INSERT INTO bunkroom_sessions (id, version, project, owner, environment_id, created_at, last_active_at) VALUES ('borrower', 1, 'p1', 'o', 'e1', 1, 1)`)
+	const environment = `INSERT INTO bunkroom_environments (id, version, project, created_at) VALUES (?, ?, ?, 1)`
+	const borrower = `INSERT INTO bunkroom_sessions (id, version, project, owner, environment_id, created_at, last_active_at) VALUES (?, 1, ?, 'o', ?, 1, 1)`
 	const conversation = `INSERT INTO bunkroom_conversations (id, session_id, session_project, project, owner, created_at, last_active_at) VALUES (?, ?, ?, ?, 'o', 1, 1)`
 	const sandbox = `INSERT INTO bunkroom_sandboxes (id, version, session_id, environment_id, state, since) VALUES (?, ?, ?, ?, ?, 1)`
 	const lease = `INSERT INTO bunkroom_leases (kind, name, holder, fence, until_at) VALUES (?, ?, ?, 1, 1)`
@@ -118,6 +122,13 @@ func TestSchemaRules(t *testing.T) {
 		{"an unknown state", sandbox, []any{"b5", 1, oid, nil, "asleep"}},
 		{"a version of 0", sandbox, []any{"b6", 0, oid, nil, "none"}},
 		{"a moment that is no number", `UPDATE bunkroom_sessions SET ended_at = '2026-01-02 03:04:05' WHERE id = ?`, []any{sid}},
+		{"an environment without a project", environment, []any{"e2", 1, ""}},
+		{"an environment of version 0", environment, []any{"e3", 0, "p1"}},
+		{"a session that borrows from another project", borrower, []any{"s1", "p2", "e1"}},
+		{"a personal session that borrows", borrower, []any{"s2", "", "e1"}},
+		{"a session that borrows nothing that is there", borrower, []any{"s3", "p1", "absent"}},
+		{"an environment deleted under who borrows it", `DELETE FROM bunkroom_environments WHERE id = ?`, []any{"e1"}},
+		{"a sandbox of an environment that is not there", sandbox, []any{"b9", 1, nil, "absent", "none"}},
 		{"a second holder of a sweep", lease, []any{2, "sweep", "b"}},
 	} {
 		if bad.rule == "a second holder of a sweep" {
@@ -143,7 +154,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		`SELECT 1 FROM bunkroom_sandboxes WHERE payer = 'a' AND state IN ('creating', 'live', 'destroying')`:                                                                            "bunkroom_sandboxes_machines",
 		`SELECT 1 FROM bunkroom_outbox WHERE payer = 'a'`:                                                                                                                               "bunkroom_outbox_payer",
 		`SELECT 1 FROM bunkroom_conversations WHERE session_id = 'a' AND closed_at IS NULL`:                                                                                             "bunkroom_conversations_session",
-		`SELECT id FROM bunkroom_sandboxes WHERE state = 'creating' AND (deadline IS NULL OR deadline <= 5) ORDER BY deadline, id`:                                                      "bunkroom_sandboxes_creating",
+		`SELECT id FROM bunkroom_sandboxes WHERE state = 'creating' AND (deadline IS NULL OR deadline <= 5) ORDER BY since, version, id`:                                                "bunkroom_sandboxes_creating",
 		`SELECT id FROM bunkroom_sandboxes WHERE state = 'destroying' ORDER BY since, version, id`:                                                                                      "bunkroom_sandboxes_destroying",
 		`SELECT * FROM bunkroom_outbox WHERE host = '' ORDER BY since, attempts, sandbox_id, generation, incarnation`:                                                                   "bunkroom_outbox_due",
 		`SELECT * FROM bunkroom_sessions WHERE project = 'p' AND project <> '' AND ended_at IS NULL AND (last_active_at, id) < (1, 'x') ORDER BY last_active_at DESC, id DESC`:          "bunkroom_sessions_open_project",

@@ -17,25 +17,34 @@ type sessions struct{ view }
 var _ session.Store = sessions{}
 
 const (
-	loadSession = `SELECT NOW(), ` + sessionColumns + `, ` + sandboxColumns + `
-		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
-		WHERE s.id = ?`
-	loadConversation = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
-		FROM bunkroom_conversations AS c LEFT JOIN bunkroom_sessions AS s ON s.id = c.session_id
-		LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
-		WHERE c.id = ?`
-	loadBoth = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + sandboxColumns + `
-		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id
-		LEFT JOIN bunkroom_conversations AS c ON c.id = ?
-		WHERE s.id = ?`
+	// A session has a sandbox of its own, or borrows its environment's: never
+	// both. (To join on either costs SQLite half as much again.)
+	itsSandbox = ` LEFT JOIN bunkroom_environments AS e ON e.id = s.environment_id
+		LEFT JOIN bunkroom_sandboxes AS b ON b.id = COALESCE(
+			(SELECT o.id FROM bunkroom_sandboxes AS o WHERE o.session_id = s.id),
+			(SELECT o.id FROM bunkroom_sandboxes AS o WHERE o.environment_id = s.environment_id))`
+	loadSession = `SELECT NOW(), ` + sessionColumns + `, ` + environmentColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_sessions AS s` + itsSandbox + ` WHERE s.id = ?`
+	loadConversation = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + environmentColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_conversations AS c LEFT JOIN bunkroom_sessions AS s ON s.id = c.session_id` + itsSandbox + ` WHERE c.id = ?`
+	loadBoth = `SELECT NOW(), ` + conversationColumns + `, ` + sessionColumns + `, ` + environmentColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_conversations AS c ON c.id = ?` + itsSandbox + ` WHERE s.id = ?`
+	loadEnvironment = `SELECT NOW(), ` + environmentColumns + `, ` + sandboxColumns + `
+		FROM bunkroom_environments AS e LEFT JOIN bunkroom_sandboxes AS b ON b.environment_id = e.id
+		WHERE e.id = ?`
 )
 
 func (s sessions) Load(ctx context.Context, a session.Address) (session.Snapshot, error) {
 	var snap session.Snapshot
-	into := slices.Concat(sessionInto(&snap.Session), sandboxInto(&snap.Sandbox))
+	into := slices.Concat(sessionInto(&snap.Session), environmentInto(&snap.Environment), sandboxInto(&snap.Sandbox))
 	statement, args := loadSession, []any{string(a.Session)}
 	what, id := "session", string(a.Session)
-	if a.Conversation != "" {
+	switch {
+	case a.Environment != "":
+		into = append(environmentInto(&snap.Environment), sandboxInto(&snap.Sandbox)...)
+		statement, args = loadEnvironment, []any{string(a.Environment)}
+		what, id = "environment", string(a.Environment)
+	case a.Conversation != "":
 		into = append(conversationInto(&snap.Conversation), into...)
 		statement, args = loadBoth, []any{string(a.Conversation), string(a.Session)}
 		if a.Session == "" {

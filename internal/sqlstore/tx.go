@@ -26,20 +26,24 @@ func (v view) read(ctx context.Context, do func(ctx context.Context, on place) e
 // write calls do with where to write, and with the clock, once it holds the
 // keys. What do writes is committed if it returns nil, else there will be no trace of it.
 func (v view) write(ctx context.Context, keys keys, do func(ctx context.Context, on place, clock time.Time) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	locked := func(ctx context.Context, on place) error {
+	return v.within(ctx, func(ctx context.Context, on place) error {
 		clock, err := on.lock(ctx, keys)
 		if err != nil {
 			return err
 		}
 		return do(ctx, on, clock)
+	})
+}
+
+// within is write where do locks and reads the clock by itself.
+func (v view) within(ctx context.Context, do func(ctx context.Context, on place) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if v.host != nil {
-		return v.store.fault(v.nested(ctx, locked))
+		return v.store.fault(v.nested(ctx, do))
 	}
-	return v.store.fault(v.transact(ctx, locked))
+	return v.store.fault(v.transact(ctx, do))
 }
 
 // commitWait is how long the reply to a COMMIT is waited for where many write

@@ -22,6 +22,7 @@ type twisted struct {
 	renew   func(context.Context, session.Lease) (session.Lease, error)
 	release func(context.Context, session.Lease) error
 	expired func(context.Context, int) ([]session.Lease, error)
+	had     func(context.Context, session.LeaseKind, string) (session.Lease, error)
 }
 
 func (w twisted) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
@@ -52,6 +53,13 @@ func (w twisted) Expired(ctx context.Context, limit int) ([]session.Lease, error
 	return w.Leases.Expired(ctx, limit)
 }
 
+func (w twisted) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
+	if w.had != nil {
+		return w.had(ctx, kind, name)
+	}
+	return w.Leases.Held(ctx, kind, name)
+}
+
 func TestSoundLeasesPass(t *testing.T) {
 	broken[session.Leases]{}.judge(t, failing(t, leaseChecks(), nil, func(b bench) *leaseBench {
 		return &leaseBench{b, soundLeases(b.clock)}
@@ -64,7 +72,7 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "counts works, not sessions",
 			open:  countsWorks,
 			fails: []string{"slot-per-session"},
-			also:  []string{"slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
+			also:  []string{"held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
 		},
 		{
 			name:  "forgets a work once it has expired",
@@ -75,19 +83,20 @@ func TestBrokenLeasesFail(t *testing.T) {
 		{
 			name:  "releases by name",
 			open:  releasesByName,
-			fails: []string{"release", "sweep-expires"},
-			also:  []string{"slot-freed", "slot-expired"},
+			fails: []string{"kind-takeover", "release", "sweep-expires"},
+			also:  []string{"held", "kind-apart", "kind-work-many", "slot-freed", "slot-expired"},
 		},
 		{
 			name:  "starts again at one after a release",
 			open:  restarts,
-			fails: []string{"fences"},
-			also:  []string{"renew-fenced", "release"},
+			fails: []string{"kind-fences", "fences"},
+			also:  []string{"held", "kind-apart", "kind-one-holder", "kind-takeover", "renew-fenced", "release"},
 		},
 		{
 			name:  "admits each caller once",
 			open:  onceOnly,
 			fails: []string{"reentrant"},
+			also:  []string{"kind-fences", "lease-sandbox"},
 		},
 		{
 			name:  "counts slots before it locks",

@@ -28,6 +28,9 @@ type wrapped struct {
 	list   func(context.Context, session.ListQuery) (session.Page, error)
 	due    func(context.Context, session.DueQuery) iter.Seq2[session.Due, error]
 	touch  func(context.Context, session.Address) error
+	known  func(context.Context, []sandbox.TombstoneKey) ([]session.Known, error)
+	owned  func(context.Context, session.PurgeTarget, int) ([]session.Address, error)
+	envs   func(context.Context, session.EnvironmentQuery) (session.EnvironmentPage, error)
 }
 
 func (w wrapped) Load(ctx context.Context, a session.Address) (session.Snapshot, error) {
@@ -65,6 +68,27 @@ func (w wrapped) Touch(ctx context.Context, a session.Address) error {
 	return w.Store.Touch(ctx, a)
 }
 
+func (w wrapped) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]session.Known, error) {
+	if w.known != nil {
+		return w.known(ctx, keys)
+	}
+	return w.Store.Known(ctx, keys)
+}
+
+func (w wrapped) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
+	if w.owned != nil {
+		return w.owned(ctx, t, limit)
+	}
+	return w.Store.Owned(ctx, t, limit)
+}
+
+func (w wrapped) Environments(ctx context.Context, q session.EnvironmentQuery) (session.EnvironmentPage, error) {
+	if w.envs != nil {
+		return w.envs(ctx, q)
+	}
+	return w.Store.Environments(ctx, q)
+}
+
 // changed is a sound store whose changes are spoilt on their way in.
 func changed(spoil func(ctx context.Context, s session.Store, c *session.Change)) func(*Clock) session.Store {
 	return func(clock *Clock) session.Store {
@@ -87,8 +111,8 @@ func TestBrokenStoresFail(t *testing.T) {
 		{
 			name:  "writes a change part by part",
 			open:  partByPart,
-			fails: []string{"all-or-nothing", "spawn-whole"},
-			also: []string{"exists-sandbox", "limit-all", "limit-conversations", "limit-kind", "limit-machines", "limit-reopen",
+			fails: []string{"delete-refused", "waited-refused", "all-or-nothing", "spawn-whole"},
+			also: []string{"borrowed-kept", "delete-each-kind", "environment-limits", "two-ids", "exists-sandbox", "limit-all", "limit-conversations", "limit-kind", "limit-machines", "limit-reopen",
 				"limit-replacement", "limit-sessions", "load-one-instant", "race-limit", "race-machines", "race-skew"},
 		},
 		{
@@ -107,8 +131,8 @@ func TestBrokenStoresFail(t *testing.T) {
 		{
 			name:  "expects nothing of the rows a decision rests on",
 			open:  changed(func(_ context.Context, _ session.Store, c *session.Change) { c.Expect = nil }),
-			fails: []string{"guard", "end-or-ensure"},
-			also:  []string{"all-or-nothing", "delete-guarded", "race-skew"},
+			fails: []string{"environment-guard", "guard", "end-or-ensure"},
+			also:  []string{"delete-refused", "two-ids", "waited-refused", "all-or-nothing", "delete-guarded", "race-skew"},
 		},
 		{
 			name:  "overwrites what the outbox has",
@@ -128,13 +152,14 @@ func TestBrokenStoresFail(t *testing.T) {
 					row.MeasuredIncarnation, c.Sandbox = "", &row
 				}
 			}),
-			fails: []string{"sandbox-every-field"},
+			fails: []string{"environment-every-field", "known-rows", "sandbox-every-field"},
+			also:  []string{"borrowed-buried"},
 		},
 		{
 			name:  "deletes a sandbox without a trace",
 			open:  withoutTrigger,
-			fails: []string{"delete-buries"},
-			also:  []string{"all-or-nothing", "delete-keeps", "limit-replacement"},
+			fails: []string{"borrowed-buried", "delete-buries"},
+			also:  []string{"borrowed-kept", "delete-each-again", "delete-each-kind", "known-rows", "owned-purge", "all-or-nothing", "delete-keeps", "limit-replacement"},
 		},
 		{
 			name:  "answers with another clock than it stamps with",
@@ -175,13 +200,13 @@ func TestBrokenStoresFail(t *testing.T) {
 				})(clock)
 			},
 			fails: []string{"stamps-sandbox"},
-			also:  []string{"due-creating"},
+			also:  []string{"due-environments", "due-creating"},
 		},
 		{
 			name:  "turns to what was written last",
 			open:  impatient,
-			fails: []string{"due-fair"},
-			also:  []string{"due-destroying", "due-tombstones", "due-creating"},
+			fails: []string{"waited-rotates", "due-fair"},
+			also:  []string{"waited-tombstones", "due-idle", "due-live", "due-live-hosts", "waited-absent", "waited-refused", "due-destroying", "due-tombstones", "due-creating"},
 		},
 		{
 			name:  "holds its lock while it yields",
@@ -208,10 +233,11 @@ func partByPart(clock *Clock) session.Store {
 	return wrapped{Store: s, commit: func(ctx context.Context, c session.Change) (at time.Time, err error) {
 		for _, part := range []session.Change{
 			{Expect: c.Expect},
+			{Environment: c.Environment, Retire: c.Retire},
 			{Session: c.Session, End: c.End},
 			{Sandbox: c.Sandbox, Stamps: c.Stamps, Unclaimed: c.Unclaimed},
 			{Conversation: c.Conversation},
-			{Bury: c.Bury}, {Mark: c.Mark}, {Prove: c.Prove}, {Delete: c.Delete},
+			{Bury: c.Bury}, {Mark: c.Mark}, {Prove: c.Prove}, {Waited: c.Waited}, {Delete: c.Delete},
 			{Limits: c.Limits},
 		} {
 			if at, err = s.Commit(ctx, part); err != nil {
@@ -264,8 +290,8 @@ func withoutTrigger(clock *Clock) session.Store {
 	s := sound(clock)
 	return wrapped{Store: s, commit: func(ctx context.Context, c session.Change) (time.Time, error) {
 		var left []sandbox.Tombstone
-		for _, id := range c.Delete {
-			if got, err := s.Load(ctx, session.Address{Session: id}); err == nil {
+		for _, a := range c.Delete {
+			if got, err := s.Load(ctx, a); err == nil && a.Conversation == "" {
 				if t, ok := got.Sandbox.Buried(); ok {
 					left = append(left, t)
 				}

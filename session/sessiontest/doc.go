@@ -8,6 +8,9 @@
 //		}, nil)
 //	}
 //
+// [TestTogether] takes both of one database, for what they promise of each
+// other: that no machine is stopped as idle while a work lease names its sandbox.
+//
 // Every check is a subtest with a name and a rule; a failure shows both. A
 // store is asked for what it promises and never for what it is.
 //

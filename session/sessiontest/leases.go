@@ -22,7 +22,7 @@ func TestLeases(t *testing.T, open func(t *testing.T, clock *Clock) session.Leas
 }
 
 func leaseChecks() []check[*leaseBench] {
-	return slices.Concat(holdChecks(), slotChecks())
+	return slices.Concat(holdChecks(), slotChecks(), kindChecks())
 }
 
 // leaseBench is where a store of leases is checked.
@@ -265,6 +265,8 @@ func holdChecks() []check[*leaseBench] {
 			errs := []error{err}
 			_, err = b.leases.Renew(ctx, l)
 			errs = append(errs, err, b.leases.Release(ctx, l))
+			_, err = b.leases.Held(ctx, session.LeaseSweep, "chore")
+			errs = append(errs, err)
 			_, err = b.leases.Expired(ctx, 1)
 			for _, err := range append(errs, err) {
 				if !errors.Is(err, ctx.Err()) {

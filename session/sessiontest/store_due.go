@@ -45,20 +45,22 @@ func (b *storeBench) yields(what string, items []session.Due, want ...sandbox.ID
 
 func dueChecks() []check[*storeBench] {
 	return []check[*storeBench]{
-		{"due-creating", "A sandbox that is creating is due once its deadline has passed on the store's clock, the longest passed first.", func(b *storeBench) {
-			late, soon := b.room(creating(4*time.Hour)), b.room(creating(2*time.Hour))
+		{"due-creating", "A sandbox that is creating is due once its deadline has passed on the store's clock, the longest waiting first, whatever the deadlines.", func(b *storeBench) {
+			late := b.room(creating(4 * time.Hour))
+			b.clock.Step(time.Second)
+			soon := b.room(creating(2 * time.Hour))
 			b.room(machine(sandbox.Live, alice))
 			b.yields("at once", b.due(session.DueCreating))
 			b.clock.Step(3 * time.Hour)
 			b.yields("after three hours", b.due(session.DueCreating), soon.sandbox.ID)
 			b.clock.Step(3 * time.Hour)
 			due := b.due(session.DueCreating)
-			b.yields("after six hours", due, soon.sandbox.ID, late.sandbox.ID)
-			now := due[0].Snapshot.Now
-			if now.Before(soon.sandbox.Deadline) {
-				b.Errorf("Now is %v, before the deadline %v", now, soon.sandbox.Deadline)
+			b.yields("after six hours", due, late.sandbox.ID, soon.sandbox.ID)
+			now := due[1].Snapshot.Now
+			if now.Before(late.sandbox.Deadline) {
+				b.Errorf("Now is %v, before the deadline %v", now, late.sandbox.Deadline)
 			}
-			b.same("item", due[0], session.Due{Kind: session.DueCreating,
+			b.same("item", due[1], session.Due{Kind: session.DueCreating,
 				Snapshot: session.Snapshot{Now: now, Session: soon.session, Sandbox: soon.sandbox}})
 		}},
 		{"due-destroying", "A sandbox that is destroying is due, whether its session has ended or not, the longest waiting first.", func(b *storeBench) {

@@ -92,7 +92,7 @@ func limitChecks() []check[*storeBench] {
 			b.counts(session.MachinesPerPayer, string(alice), 2)
 			b.commit(session.Change{Prove: []sandbox.Tombstone{dying}, Limits: []session.Limit{{Kind: session.MachinesPerPayer, Scope: string(alice), Max: 1}}})
 			b.counts(session.MachinesPerPayer, string(alice), 1)
-			b.commit(session.Change{Delete: []session.ID{r.session.ID}}) // its tombstone takes its place
+			b.commit(session.Change{Delete: []session.Address{{Session: r.session.ID}}}) // its tombstone takes its place
 			b.counts(session.MachinesPerPayer, string(alice), 1)
 		}},
 		{"limit-conversations", "ConversationsPerSession counts the session's open conversations.", func(b *storeBench) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
 
@@ -158,6 +159,12 @@ func loadChecks() []check[*storeBench] {
 			_, err = b.store.List(ctx, session.ListQuery{Owner: alice, Limit: 1})
 			fails("List", err)
 			fails("Touch", b.store.Touch(ctx, r.address()))
+			_, err = b.store.Known(ctx, []sandbox.TombstoneKey{machineOf(r.sandbox)})
+			fails("Known", err)
+			_, err = b.store.Owned(ctx, session.PurgeTarget{User: alice}, 1)
+			fails("Owned", err)
+			_, err = b.store.Environments(ctx, session.EnvironmentQuery{Project: project, Limit: 1})
+			fails("Environments", err)
 			n := 0
 			for _, err := range b.store.Due(ctx, session.DueQuery{Kinds: session.DueTombstones, Limit: 1}) {
 				fails("Due", err)

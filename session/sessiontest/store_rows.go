@@ -28,7 +28,7 @@ func rowChecks() []check[*storeBench] {
 		{"session-every-field", "Every field of a session is kept as it was committed.", func(b *storeBench) {
 			var s session.Session
 			b.filled(&s, "session")
-			s.ID, s.Version = session.ID(b.id()), 0
+			s.ID, s.Version, s.Project, s.Environment = session.ID(b.id()), 0, project, b.shared(nil).environment.ID
 			want := *session.Change{Session: &s}.Stamped(b.commit(session.Change{Session: &s})).Session
 			b.same("session", b.load(session.Address{Session: s.ID}).Session, want)
 

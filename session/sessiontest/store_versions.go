@@ -113,19 +113,27 @@ func allOrNothing(b *storeBench) {
 	r, doomed, bystander := b.room(nil), b.room(machine(sandbox.Live, alice)), b.room(nil)
 	marked, proven, fresh, absent := b.tombstone(bob), b.tombstone(bob), b.tombstone(bob), b.tombstone(bob)
 	b.commit(session.Change{Bury: []sandbox.Tombstone{marked, proven}})
-	rooms := []room{r, doomed, bystander}
+	e, lent, void := b.shared(nil), b.shared(machine(sandbox.Live, alice)), b.shared(machine(sandbox.Live, alice))
+	tenant, loan := b.borrower(e, nil), b.borrower(lent, nil) // e shows with tenant
+	rooms := []room{r, doomed, bystander, tenant, loan}
 
 	whole := func() session.Change {
 		s, row, m := r.session, r.sandbox, marked
 		s.Name, row.Nonce, m.Attempts = "written", "written", 1
 		row.State, row.Payer, row.Incarnation = sandbox.Live, alice, "free"
+		shared := e.environment
+		shared.Name = "written"
 		return session.Change{
 			Session: &s, End: true, Sandbox: &row, Stamps: sandbox.Stamps{Live: true},
+			Environment: &shared, Retire: true,
 			Conversation: b.thread(r.session),
-			Expect:       []session.Guard{{Session: bystander.session.ID, Version: 1}, {Sandbox: bystander.sandbox.ID, Version: 1}},
-			Bury:         []sandbox.Tombstone{fresh}, Mark: []sandbox.Tombstone{m}, Prove: []sandbox.Tombstone{proven},
-			Unclaimed: "free", Delete: []session.ID{doomed.session.ID},
-			Limits: []session.Limit{{Kind: session.SessionsPerOwner, Scope: string(alice), Max: 3}},
+			Expect: []session.Guard{
+				{Session: bystander.session.ID, Version: 1}, {Sandbox: bystander.sandbox.ID, Version: 1}, {Environment: lent.environment.ID, Version: 1},
+			},
+			Bury: []sandbox.Tombstone{fresh}, Mark: []sandbox.Tombstone{m}, Prove: []sandbox.Tombstone{proven},
+			Unclaimed: "free", Waited: []sandbox.ID{bystander.sandbox.ID},
+			Delete: []session.Address{{Session: doomed.session.ID}, void.address(), thread(loan.conversation)},
+			Limits: []session.Limit{{Kind: session.SessionsPerOwner, Scope: string(alice), Max: 5}},
 		}
 	}
 	taken := sandbox.Tombstone{TombstoneKey: sandbox.TombstoneKey{Sandbox: r.sandbox.ID, Generation: 7, Incarnation: "claimed"}}
@@ -144,15 +152,19 @@ func allOrNothing(b *storeBench) {
 		{"Session, taken", func(c *session.Change) { c.Session.Version = 0 }, exists},
 		{"Sandbox", func(c *session.Change) { c.Sandbox.Version = 9 }, stale},
 		{"Sandbox, a second", func(c *session.Change) { c.Sandbox.ID, c.Sandbox.Version = sandbox.ID(b.id()), 0 }, stale},
+		{"Environment", func(c *session.Change) { c.Environment.Version = 9 }, stale},
+		{"Environment, taken", func(c *session.Change) { c.Environment.Version = 0 }, exists},
 		{"Conversation, taken", func(c *session.Change) { c.Conversation.ID = bystander.conversation.ID }, exists},
 		{"Expect, session", func(c *session.Change) { c.Expect[0].Version = 9 }, stale},
 		{"Expect, sandbox", func(c *session.Change) { c.Expect[1].Version = 9 }, stale},
+		{"Expect, environment", func(c *session.Change) { c.Expect[2].Version = 2 }, stale},
 		{"Expect, absent", func(c *session.Change) { c.Expect[0].Version = 0 }, stale},
 		{"Mark, attempts", func(c *session.Change) { c.Mark[0].Attempts = 2 }, stale},
 		{"Mark, absent", func(c *session.Change) { c.Mark = append(c.Mark, absent); c.Mark[1].Attempts = 1 }, stale},
 		{"Prove, attempts", func(c *session.Change) { c.Prove[0].Attempts = 1 }, stale},
 		{"Prove, absent", func(c *session.Change) { c.Prove = append(c.Prove, absent) }, stale},
 		{"Unclaimed", func(c *session.Change) { c.Unclaimed = "claimed" }, is(session.ErrClaimed)},
+		{"Delete, borrowed", func(c *session.Change) { c.Delete = append(c.Delete, lent.address()) }, stale},
 		{"Limits", func(c *session.Change) { c.Limits[0].Max = 0 }, isLimit},
 	} {
 		b.clock.Step(time.Second)
@@ -169,6 +181,7 @@ func allOrNothing(b *storeBench) {
 				b.Errorf("%s refused, and yet the conversation: %v", part.name, err)
 			}
 		}
+		b.same(part.name+" refused, and yet the environment", b.seen(void.address()), session.Snapshot{Environment: void.environment, Sandbox: void.sandbox})
 		if b.Failed() { // what follows rests on nothing having been written
 			return
 		}
@@ -178,9 +191,11 @@ func allOrNothing(b *storeBench) {
 	c = c.Stamped(b.commit(c))
 	got := b.load(session.Address{Session: r.session.ID, Conversation: c.Conversation.ID})
 	b.same("the whole", got, session.Snapshot{Now: got.Now, Session: *c.Session, Sandbox: *c.Sandbox, Conversation: *c.Conversation})
-	b.missing(doomed.address())
-	grave, _ := doomed.sandbox.Buried()
-	want := []sandbox.Tombstone{grave, fresh, c.Mark[0], taken}
+	b.same("the environment", b.seen(e.address()), session.Snapshot{Environment: *c.Environment, Sandbox: e.sandbox})
+	for _, a := range []session.Address{doomed.address(), void.address(), thread(loan.conversation)} {
+		b.missing(a)
+	}
+	want := []sandbox.Tombstone{must(doomed.sandbox.Buried()), must(void.sandbox.Buried()), fresh, c.Mark[0], taken}
 	sortTombstones(want)
 	b.same("outbox", b.outbox(), want)
 }

@@ -104,6 +104,9 @@ func TestEveryCheckHasItsNameAndRule(t *testing.T) {
 	for _, c := range leaseChecks() {
 		check(c.name, c.rule)
 	}
+	for _, c := range idleChecks() {
+		check(c.name, c.rule)
+	}
 }
 
 func TestFillAndDiff(t *testing.T) {

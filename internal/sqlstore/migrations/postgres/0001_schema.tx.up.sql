@@ -3,6 +3,29 @@
 -- microseconds; NULL is "not set". Text is compared byte by byte, whatever the
 -- database's collation.
 
+CREATE TABLE bunkroom_environments (
+    id         text   COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
+    version    bigint NOT NULL CHECK (version > 0),
+    project    text   COLLATE "C" NOT NULL CHECK (project <> ''),
+    created_by text   COLLATE "C" NOT NULL DEFAULT '',
+    name       text   COLLATE "C" NOT NULL DEFAULT '',
+    created_at bigint NOT NULL,
+    deleted_at bigint,       -- the row stays while a session borrows it
+    UNIQUE (id, project)     -- what sessions refer to
+);
+
+--bun:split
+
+-- The list of a project, without deleted ones.
+CREATE INDEX bunkroom_environments_open ON bunkroom_environments (project, created_at, id) WHERE deleted_at IS NULL;
+
+--bun:split
+
+-- All of a project, to be purged.
+CREATE INDEX bunkroom_environments_project ON bunkroom_environments (project, id);
+
+--bun:split
+
 CREATE TABLE bunkroom_sessions (
     id             text   COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     version        bigint NOT NULL CHECK (version > 0),
@@ -13,7 +36,10 @@ CREATE TABLE bunkroom_sessions (
     created_at     bigint NOT NULL,
     last_active_at bigint NOT NULL,
     ended_at       bigint,
-    UNIQUE (id, project)                                   -- what conversations refer to
+    UNIQUE (id, project),                                  -- what conversations refer to
+    -- What it borrows is for good: it is neither unset nor deleted under it.
+    FOREIGN KEY (environment_id, project) REFERENCES bunkroom_environments (id, project),
+    CHECK (environment_id IS NULL OR project <> '')
 );
 
 --bun:split
@@ -32,6 +58,11 @@ CREATE INDEX bunkroom_sessions_owner ON bunkroom_sessions (owner, project, last_
 --bun:split
 
 CREATE INDEX bunkroom_sessions_project ON bunkroom_sessions (project, last_active_at, id) WHERE project <> '';
+
+--bun:split
+
+-- Who borrows an environment.
+CREATE INDEX bunkroom_sessions_environment ON bunkroom_sessions (environment_id) WHERE environment_id IS NOT NULL;
 
 --bun:split
 
@@ -64,11 +95,20 @@ CREATE INDEX bunkroom_conversations_open ON bunkroom_conversations (session_id, 
 
 --bun:split
 
+-- All of a project, and all of an owner, to be purged.
+CREATE INDEX bunkroom_conversations_project ON bunkroom_conversations (project, id) WHERE project <> '';
+
+--bun:split
+
+CREATE INDEX bunkroom_conversations_owner ON bunkroom_conversations (owner, id);
+
+--bun:split
+
 CREATE TABLE bunkroom_sandboxes (
     id                   text   COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     version              bigint NOT NULL CHECK (version > 0),
     session_id           text   COLLATE "C" UNIQUE REFERENCES bunkroom_sessions (id) ON DELETE CASCADE,
-    environment_id       text   COLLATE "C" UNIQUE,
+    environment_id       text   COLLATE "C" UNIQUE REFERENCES bunkroom_environments (id) ON DELETE CASCADE,
     provider             text   COLLATE "C" NOT NULL DEFAULT '',
     sandbox_key          text   COLLATE "C" NOT NULL DEFAULT '',
     payer                text   COLLATE "C" NOT NULL DEFAULT '',
@@ -90,13 +130,17 @@ CREATE TABLE bunkroom_sandboxes (
     measured_bytes       bigint NOT NULL DEFAULT 0,
     measured_at          bigint,
     measured_incarnation text   COLLATE "C" NOT NULL DEFAULT '',
-    since                bigint NOT NULL, -- of the latest write: what has waited longest is due first
+    since                bigint NOT NULL, -- when it was last written or looked at: what has waited longest is due first
     CHECK ((session_id IS NULL) <> (environment_id IS NULL)) -- exactly one of both
 );
 
 --bun:split
 
-CREATE INDEX bunkroom_sandboxes_creating ON bunkroom_sandboxes (deadline, id) WHERE state = 'creating';
+CREATE INDEX bunkroom_sandboxes_creating ON bunkroom_sandboxes (since, version, id) WHERE state = 'creating';
+
+--bun:split
+
+CREATE INDEX bunkroom_sandboxes_live ON bunkroom_sandboxes (since, version, id) WHERE state = 'live';
 
 --bun:split
 
@@ -172,13 +216,14 @@ CREATE TRIGGER bunkroom_sandboxes_keep BEFORE TRUNCATE ON bunkroom_sandboxes FOR
 -- Kind 1 is work: many holders of one name, which together hold one slot of
 -- the payer. Every other kind has one holder.
 CREATE TABLE bunkroom_leases (
-    kind     bigint NOT NULL,
-    name     text   COLLATE "C" NOT NULL,
-    holder   text   COLLATE "C" NOT NULL,
-    replica  text   COLLATE "C" NOT NULL DEFAULT '',
-    payer    text   COLLATE "C" NOT NULL DEFAULT '',
-    fence    bigint NOT NULL,
-    until_at bigint NOT NULL,
+    kind       bigint NOT NULL,
+    name       text   COLLATE "C" NOT NULL,
+    holder     text   COLLATE "C" NOT NULL,
+    replica    text   COLLATE "C" NOT NULL DEFAULT '',
+    payer      text   COLLATE "C" NOT NULL DEFAULT '',
+    sandbox_id text   COLLATE "C" NOT NULL DEFAULT '', -- of work: where
+    fence      bigint NOT NULL,
+    until_at   bigint NOT NULL,
     PRIMARY KEY (kind, name, holder)
 );
 
@@ -189,6 +234,11 @@ CREATE UNIQUE INDEX bunkroom_leases_single ON bunkroom_leases (kind, name) WHERE
 --bun:split
 
 CREATE INDEX bunkroom_leases_slots ON bunkroom_leases (payer, name) WHERE kind = 1;
+
+--bun:split
+
+-- The works in a sandbox.
+CREATE INDEX bunkroom_leases_sandbox ON bunkroom_leases (sandbox_id) WHERE kind = 1;
 
 --bun:split
 

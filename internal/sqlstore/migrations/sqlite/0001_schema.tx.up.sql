@@ -2,6 +2,29 @@
 -- separated by the line that bun/migrate splits at. Moments are UTC, in whole
 -- microseconds; NULL is "not set".
 
+CREATE TABLE bunkroom_environments (
+    id         TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
+    version    INTEGER NOT NULL CHECK (version > 0),
+    project    TEXT    NOT NULL CHECK (project <> ''),
+    created_by TEXT    NOT NULL DEFAULT '',
+    name       TEXT    NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER,      -- the row stays while a session borrows it
+    UNIQUE (id, project)     -- what sessions refer to
+) STRICT, WITHOUT ROWID;
+
+--bun:split
+
+-- The list of a project, without deleted ones.
+CREATE INDEX bunkroom_environments_open ON bunkroom_environments (project, deleted_at, created_at, id);
+
+--bun:split
+
+-- All of a project, to be purged.
+CREATE INDEX bunkroom_environments_project ON bunkroom_environments (project, id);
+
+--bun:split
+
 CREATE TABLE bunkroom_sessions (
     id             TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
     version        INTEGER NOT NULL CHECK (version > 0),
@@ -12,7 +35,10 @@ CREATE TABLE bunkroom_sessions (
     created_at     INTEGER NOT NULL,
     last_active_at INTEGER NOT NULL,
     ended_at       INTEGER,
-    UNIQUE (id, project)                        -- what conversations refer to
+    UNIQUE (id, project),                       -- what conversations refer to
+    -- What it borrows is for good: it is neither unset nor deleted under it.
+    FOREIGN KEY (environment_id, project) REFERENCES bunkroom_environments (id, project),
+    CHECK (environment_id IS NULL OR project <> '')
 ) STRICT, WITHOUT ROWID;
 
 --bun:split
@@ -32,6 +58,11 @@ CREATE INDEX bunkroom_sessions_owner ON bunkroom_sessions (owner, project, last_
 --bun:split
 
 CREATE INDEX bunkroom_sessions_project ON bunkroom_sessions (project, last_active_at, id) WHERE project <> '';
+
+--bun:split
+
+-- Who borrows an environment.
+CREATE INDEX bunkroom_sessions_environment ON bunkroom_sessions (environment_id) WHERE environment_id IS NOT NULL;
 
 --bun:split
 
@@ -59,11 +90,20 @@ CREATE INDEX bunkroom_conversations_session ON bunkroom_conversations (session_i
 
 --bun:split
 
+-- All of a project, and all of an owner, to be purged.
+CREATE INDEX bunkroom_conversations_project ON bunkroom_conversations (project, id) WHERE project <> '';
+
+--bun:split
+
+CREATE INDEX bunkroom_conversations_owner ON bunkroom_conversations (owner, id);
+
+--bun:split
+
 CREATE TABLE bunkroom_sandboxes (
     id                   TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
     version              INTEGER NOT NULL CHECK (version > 0),
     session_id           TEXT    UNIQUE REFERENCES bunkroom_sessions (id) ON DELETE CASCADE,
-    environment_id       TEXT    UNIQUE,
+    environment_id       TEXT    UNIQUE REFERENCES bunkroom_environments (id) ON DELETE CASCADE,
     provider             TEXT    NOT NULL DEFAULT '',
     sandbox_key          TEXT    NOT NULL DEFAULT '',
     payer                TEXT    NOT NULL DEFAULT '',
@@ -85,13 +125,17 @@ CREATE TABLE bunkroom_sandboxes (
     measured_bytes       INTEGER NOT NULL DEFAULT 0,
     measured_at          INTEGER,
     measured_incarnation TEXT    NOT NULL DEFAULT '',
-    since                INTEGER NOT NULL, -- of the latest write: what has waited longest is due first
+    since                INTEGER NOT NULL, -- when it was last written or looked at: what has waited longest is due first
     CHECK ((session_id IS NULL) <> (environment_id IS NULL)) -- exactly one of both
 ) STRICT;
 
 --bun:split
 
-CREATE INDEX bunkroom_sandboxes_creating ON bunkroom_sandboxes (deadline, id) WHERE state = 'creating';
+CREATE INDEX bunkroom_sandboxes_creating ON bunkroom_sandboxes (since, version, id) WHERE state = 'creating';
+
+--bun:split
+
+CREATE INDEX bunkroom_sandboxes_live ON bunkroom_sandboxes (since, version, id) WHERE state = 'live';
 
 --bun:split
 
@@ -146,13 +190,14 @@ END;
 -- Kind 1 is work: many holders of one name, which together hold one slot of
 -- the payer. Every other kind has one holder.
 CREATE TABLE bunkroom_leases (
-    kind     INTEGER NOT NULL,
-    name     TEXT    NOT NULL,
-    holder   TEXT    NOT NULL,
-    replica  TEXT    NOT NULL DEFAULT '',
-    payer    TEXT    NOT NULL DEFAULT '',
-    fence    INTEGER NOT NULL,
-    until_at INTEGER NOT NULL,
+    kind       INTEGER NOT NULL,
+    name       TEXT    NOT NULL,
+    holder     TEXT    NOT NULL,
+    replica    TEXT    NOT NULL DEFAULT '',
+    payer      TEXT    NOT NULL DEFAULT '',
+    sandbox_id TEXT    NOT NULL DEFAULT '', -- of work: where
+    fence      INTEGER NOT NULL,
+    until_at   INTEGER NOT NULL,
     PRIMARY KEY (kind, name, holder)
 ) STRICT, WITHOUT ROWID;
 
@@ -163,6 +208,11 @@ CREATE UNIQUE INDEX bunkroom_leases_single ON bunkroom_leases (kind, name) WHERE
 --bun:split
 
 CREATE INDEX bunkroom_leases_slots ON bunkroom_leases (payer, name) WHERE kind = 1;
+
+--bun:split
+
+-- The works in a sandbox.
+CREATE INDEX bunkroom_leases_sandbox ON bunkroom_leases (sandbox_id) WHERE kind = 1;
 
 --bun:split
 

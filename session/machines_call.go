@@ -1,0 +1,64 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// guarded calls a driver for as long as ctx lasts. A panic is an error, and a
+// call that takes no notice of its context is left to itself: a broken driver
+// spoils one call and nothing else.
+func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a = answer{err: fmt.Errorf("session: driver panicked: %v", p)}
+			}
+			answered <- a
+		}()
+		a.err = fmt.Errorf("session: driver ended its goroutine") // unless it returns
+		a.value, a.err = call(ctx)
+	}()
+	select {
+	case a := <-answered:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answered: // it has taken notice
+		return a.value, a.err
+	default:
+		return answer{}.value, context.Cause(ctx)
+	}
+}
+
+// inspect asks p which machines ref names, within the time that a call may take.
+func (m *machines) inspect(ctx context.Context, p sandbox.Provider, ref sandbox.Ref) ([]sandbox.Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	return guarded(ctx, func(ctx context.Context) ([]sandbox.Found, error) { return p.Inspect(ctx, ref) })
+}
+
+// kill asks p to destroy the machine ref names, within the time that a call may take.
+func (m *machines) kill(ctx context.Context, p sandbox.Provider, ref sandbox.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.Destroy(ctx, ref) })
+	return err
+}
+
+// reap asks r to end what was started with tag, within the time that a call may take.
+func (m *machines) reap(ctx context.Context, r sandbox.Reaper, ref sandbox.Ref, tag string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.Reap(ctx, ref, tag) })
+	return err
+}

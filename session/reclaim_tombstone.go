@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// seeTombstone carries an entry of the outbox on: kill what is there, then prove that nothing is.
+func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
+	m, t, now := p.machines, due.Tombstone, due.Snapshot.Now
+	row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider, Name: t.Name, Host: t.Host}
+	lag := m.terms(row).Caps.Lag()
+	for range looks {
+		step, err := p.askTombstone(ctx, t, due.Snapshot, now)
+		if err != nil {
+			p.excuse(ctx, Due{Tombstone: t, Kind: due.Kind}, err)
+			return o.failing(err)
+		}
+		switch {
+		case step.Proven:
+			o = o.because(ReclaimProven, absent(lag))
+		case step.Kill != nil:
+			o = o.because(ReclaimKilled, "the outbox names it, and its provider shows it")
+		case o.action == "":
+			o = o.because(ReclaimWaited, unproven(lag))
+		}
+		if p.options.DryRun {
+			return o
+		}
+		if step.Proven {
+			_, err := m.rows.store.Commit(ctx, Change{Prove: []sandbox.Tombstone{t}})
+			return o.failing(err)
+		}
+		m.destroy(ctx, row, step.Kill)
+		marked := Change{Mark: []sandbox.Tombstone{t.Marked(step, "")}}
+		clock, err := m.rows.store.Commit(ctx, marked)
+		if err != nil {
+			return o.failing(err)
+		}
+		if step.Kill == nil && !step.Absent || lag > 0 {
+			return o
+		}
+		t, now = marked.Stamped(clock).Mark[0], clock
+	}
+	return o
+}
+
+// askTombstone asks the provider which of the tombstone's machines it sees.
+func (p *pass) askTombstone(ctx context.Context, t sandbox.Tombstone, s Snapshot, now time.Time) (sandbox.TombstoneStep, error) {
+	row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider}
+	provider, err := p.machines.provider(row)
+	if err != nil {
+		return sandbox.TombstoneStep{}, err
+	}
+	found, err := p.machines.inspect(ctx, provider, t.Ref())
+	p.answered(ctx, t.Provider, err)
+	if err != nil {
+		return sandbox.TombstoneStep{}, err
+	}
+	var live sandbox.Incarnation
+	if s.Sandbox.State == sandbox.Live {
+		live = s.Sandbox.Incarnation
+	}
+	return sandbox.DecideTombstone(t, sandbox.Facts{Now: now, Caps: p.machines.terms(row).Caps}, live, provider.Info().Host, found)
+}
+
+// excuse notes on a tombstone why it could not be seen to, for the operator,
+// and so that it comes last in the next pass. That this fails is no more than logged.
+func (p *pass) excuse(ctx context.Context, due Due, why error) {
+	if due.Kind != DueTombstones || p.options.DryRun || ctx.Err() != nil {
+		return
+	}
+	t := due.Tombstone.Marked(sandbox.TombstoneStep{}, why.Error())
+	if _, err := p.machines.rows.store.Commit(ctx, Change{Mark: []sandbox.Tombstone{t}}); err != nil {
+		p.log.WarnContext(ctx, "what was looked at could not be noted", "sandbox", t.Sandbox, "error", fmt.Errorf("%w (of: %w)", err, why))
+	}
+}

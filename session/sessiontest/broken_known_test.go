@@ -1,0 +1,184 @@
+package sessiontest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+)
+
+func TestBrokenKnowledgeFails(t *testing.T) {
+	for _, x := range []broken[session.Store]{
+		{
+			name: "answers out of order",
+			open: answering(func(_ context.Context, _ session.Store, _ []sandbox.TombstoneKey, known []session.Known) {
+				slices.SortFunc(known, func(x, y session.Known) int { return len(x.Sandbox.ID) - len(y.Sandbox.ID) })
+			}),
+			fails: []string{"known-rows"},
+		},
+		{
+			name: "knows nothing of entries for a whole generation",
+			open: answering(func(ctx context.Context, s session.Store, keys []sandbox.TombstoneKey, known []session.Known) {
+				for i, key := range keys {
+					known[i].Buried = slices.Contains(graves(ctx, s), key)
+				}
+			}),
+			fails: []string{"known-buried"},
+		},
+		{
+			name: "takes the entry of one machine for all of its generation's",
+			open: answering(func(ctx context.Context, s session.Store, keys []sandbox.TombstoneKey, known []session.Known) {
+				for i, key := range keys {
+					known[i].Buried = slices.ContainsFunc(graves(ctx, s), func(g sandbox.TombstoneKey) bool {
+						return g.Sandbox == key.Sandbox && g.Generation == key.Generation
+					})
+				}
+			}),
+			fails: []string{"known-buried"},
+			also:  []string{"known-outbox"},
+		},
+		{
+			name: "counts the entries of one generation",
+			open: answering(func(ctx context.Context, s session.Store, keys []sandbox.TombstoneKey, known []session.Known) {
+				for i, key := range keys {
+					known[i].Outbox = 0
+					for _, g := range graves(ctx, s) {
+						if g.Sandbox == key.Sandbox && g.Generation == key.Generation {
+							known[i].Outbox++
+						}
+					}
+				}
+			}),
+			fails: []string{"known-outbox"},
+			also:  []string{"known-buried"},
+		},
+		{
+			name: "dates what it knows by a clock that stands",
+			open: answering(func(_ context.Context, _ session.Store, _ []sandbox.TombstoneKey, known []session.Known) {
+				for i := range known {
+					known[i].Now = NewClock().Now().UTC()
+				}
+			}),
+			fails: []string{"known-clock"},
+		},
+		{
+			name: "answers however much is asked",
+			open: func(clock *Clock) session.Store {
+				s := sound(clock)
+				return wrapped{Store: s, known: func(ctx context.Context, keys []sandbox.TombstoneKey) (all []session.Known, err error) {
+					for part := range slices.Chunk(keys, session.MaxKnown) {
+						known, err := s.Known(ctx, part)
+						if err != nil {
+							return nil, err
+						}
+						all = append(all, known...)
+					}
+					return all, ctx.Err()
+				}}
+			},
+			fails: []string{"known-bounds"},
+		},
+		{
+			name: "hands out another project's rows to a purge",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				all, err := s.Owned(ctx, t, limit)
+				if err == nil && t.Project == project {
+					more, _ := s.Owned(ctx, session.PurgeTarget{Project: "far"}, limit)
+					all = append(more, all...)
+				}
+				return all[:min(max(limit, 0), len(all))], err
+			}),
+			fails: []string{"owned", "owned-limit", "owned-purge"},
+		},
+		{
+			name: "hands out what an environment's maker made to a purge of the user",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				all, err := s.Owned(ctx, t, 1000*limit)
+				if err == nil && t.User == alice {
+					more, _ := s.Owned(ctx, session.PurgeTarget{Project: project}, 1000)
+					all = append(all, slices.DeleteFunc(more, func(a session.Address) bool { return a.Environment == "" })...)
+				}
+				return all[:min(max(limit, 0), len(all))], err
+			}),
+			fails: []string{"owned"},
+			also:  []string{"owned-limit", "owned-purge"},
+		},
+		{
+			name: "hands out more than asked for",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				return s.Owned(ctx, t, 1000*limit)
+			}),
+			fails: []string{"owned-limit"},
+			also:  []string{"owned-purge"},
+		},
+		{
+			name: "deletes a session before it looks for its conversations",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				all, err := s.Owned(ctx, t, 1000*limit)
+				slices.Reverse(all)
+				return all[:min(max(limit, 0), len(all))], err
+			}),
+			fails: []string{"owned", "owned-limit", "owned-purge"},
+		},
+		{
+			name: "purges the history that was to stay",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				t.History = true
+				return s.Owned(ctx, t, limit)
+			}),
+			fails: []string{"owned", "owned-purge"},
+			also:  []string{"owned-limit"},
+		},
+		{
+			name: "leaves the history that was to go",
+			open: owning(func(ctx context.Context, s session.Store, t session.PurgeTarget, limit int) ([]session.Address, error) {
+				t.History = false
+				return s.Owned(ctx, t, limit)
+			}),
+			fails: []string{"owned", "owned-purge"},
+			also:  []string{"owned-limit"},
+		},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			x.judge(t, failing(t, storeChecks(), x.only, func(b bench) *storeBench {
+				return &storeBench{b, x.open(b.clock)}
+			}))
+		})
+	}
+}
+
+// answering is a sound store that spoils what it knows.
+func answering(spoil func(context.Context, session.Store, []sandbox.TombstoneKey, []session.Known)) func(*Clock) session.Store {
+	return func(clock *Clock) session.Store {
+		s := sound(clock)
+		return wrapped{Store: s, known: func(ctx context.Context, keys []sandbox.TombstoneKey) ([]session.Known, error) {
+			known, err := s.Known(ctx, keys)
+			if err == nil {
+				spoil(ctx, s, keys, known)
+			}
+			return known, err
+		}}
+	}
+}
+
+// owning is a sound store with another answer to what a purge deletes.
+func owning(answer func(context.Context, session.Store, session.PurgeTarget, int) ([]session.Address, error)) func(*Clock) session.Store {
+	return func(clock *Clock) session.Store {
+		s := sound(clock)
+		return wrapped{Store: s, owned: func(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
+			return answer(ctx, s, t, limit)
+		}}
+	}
+}
+
+// graves are the keys of what is in the outbox.
+func graves(ctx context.Context, s session.Store) (keys []sandbox.TombstoneKey) {
+	for d, err := range s.Due(ctx, session.DueQuery{Kinds: session.DueTombstones, Hosts: []string{host}, Limit: 1000}) {
+		if err == nil {
+			keys = append(keys, d.Tombstone.TombstoneKey)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,111 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// slotsCap is how many expired leases are read at first.
+const slotsCap = 200
+
+// freeSlots releases work leases that ran out without being given back, where
+// it is sure that nothing of that work runs any more. Any other drains, and
+// goes on counting: one that can't be seen to keeps no other waiting.
+func (k *Keeper) freeSlots(ctx context.Context) error {
+	type work struct {
+		holder string
+		fence  int64
+	}
+	seen := map[work]bool{}
+	var fault error
+	for limit := slotsCap; ; limit *= 2 {
+		expired, err := k.leases.Expired(ctx, limit)
+		if err != nil {
+			return errors.Join(fault, err)
+		}
+		for _, l := range expired {
+			id := work{l.Holder, l.Fence}
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			quiet, err := k.quiet(ctx, l)
+			if err == nil && quiet {
+				err = k.leases.Release(ctx, l)
+			}
+			if err != nil {
+				fault = errors.Join(fault, fmt.Errorf("session: slot of work %s in session %s: %w", l.Holder, l.Name, err))
+			}
+			if ctx.Err() != nil {
+				return fault
+			}
+		}
+		if len(expired) < limit {
+			return fault
+		}
+	}
+}
+
+// quiet reports whether nothing runs any more of the work whose lease has run
+// out. A work of this very process is quiet once it is closed. Of another's it takes
+// the machines: those it may have worked in earlier are proven gone where the outbox
+// has no entry of its sandbox; in the present one nothing runs, or what the work has
+// started is ended now, and nothing else.
+//
+// The holder may be alive, and merely have been asleep: it starts nothing once its lease has run out.
+func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
+	if l.Replica == k.replica {
+		return !k.mine(l.Holder), nil
+	}
+	known, err := k.machines.rows.store.Known(ctx, []sandbox.TombstoneKey{{Sandbox: l.Sandbox}})
+	switch {
+	case err != nil:
+		return false, err
+	case l.Sandbox == "" || len(known) != 1:
+		return false, fmt.Errorf("session: the store does not say where")
+	case known[0].Outbox > 0:
+		return false, nil
+	}
+	switch row := known[0].Sandbox; row.State {
+	case sandbox.None, sandbox.Lost, sandbox.Creating: // of the generation that is being made no machine has had work
+		return true, nil
+	case sandbox.Live:
+		return k.quieten(ctx, row, l.Holder)
+	}
+	return false, nil
+}
+
+// quieten ends what a work has started in the live machine of row, unless the machine sleeps anyway.
+func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string) (bool, error) {
+	p, err := k.machines.provider(row)
+	if err != nil {
+		return false, err
+	}
+	if row.Host != "" && row.Host != p.Info().Host { // its own host sees to it
+		return false, nil
+	}
+	found, err := k.machines.inspect(ctx, p, row.Ref())
+	switch {
+	case errors.Is(err, sandbox.ErrWrongHost):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(found) == 0: // not to be seen: that proves nothing
+		return false, nil
+	case !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped }):
+		return true, nil
+	}
+	r, can := sandbox.As[sandbox.Reaper](p)
+	if !can {
+		return false, nil
+	}
+	err = k.machines.reap(ctx, r, row.Ref(), work)
+	if errors.Is(err, sandbox.ErrWrongHost) || errors.Is(err, sandbox.ErrUnsupported) {
+		return false, nil
+	}
+	return err == nil, err
+}
