@@ -4,10 +4,10 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .NOTPARALLEL:
-.PHONY: deps test check lint quick bench fmt clean
+.PHONY: deps test check lint quick sim bench fmt clean
 
 # The modules with tests; the published one is ".".
-MODULES := .
+MODULES := . internal/e2e
 
 CACHE       := $(CURDIR)/.cache
 STATICCHECK := $(CACHE)/bin/staticcheck
@@ -71,8 +71,19 @@ quick:
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),go test -short -timeout 5m ./...)
 
+# sim plays N schedules of internal/sim from SEED on, and ends with what happened in them.
+N    := 10000
+SEED := 0
+sim:
+	@go test ./internal/sim -run 'TestSchedules$$' -v -timeout 0 -sim.n=$(N) -sim.seed=$(SEED)
+
+# bench ends with a table: how many times as long ours takes as what stands
+# beside it in the same run.
 bench: deps
-	@$(call in,$(MODULES),go test -run '^$$' -bench . -benchmem -timeout 60m ./...)
+	@mkdir -p $(CACHE); $(call in,$(MODULES),go test -run '^$$' -bench "$(BENCH)" -benchmem -timeout 60m ./...) | tee $(CACHE)/bench
+	@echo; awk -f .ci/ratios.awk $(CACHE)/bench
+
+BENCH := .
 
 fmt:
 	gofmt -w .

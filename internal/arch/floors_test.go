@@ -32,6 +32,7 @@ var house = []room{
 	{Path: "internal/need", Floor: 0, Only: []string{}},
 	{Path: "internal/pgtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},
+	{Path: "internal/sim", Floor: 0, Only: []string{}}, // tests only, which import the drivers
 	{Path: "billing", Floor: 1, Only: []string{"access"}},
 	{Path: "sandbox", Floor: 1, Only: []string{"access"}},
 	{Path: "mount", Floor: 2, Only: []string{"access", "sandbox"}},
@@ -48,6 +49,7 @@ var house = []room{
 	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},
 	{Path: "drivers/postgres", Floor: drivers, Links: slices.Concat(bun, postgres)},
 	{Path: "examples/...", Floor: lobby, Links: slices.Concat(bun, sqlite)},
+	{Path: "internal/crash/...", Floor: lobby, Links: slices.Concat(bun, sqlite, postgres)},
 }
 
 // bun is what uptrace/bun links.

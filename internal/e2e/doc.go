@@ -1,0 +1,5 @@
+// Package e2e holds no code. Its tests start several real processes of a host
+// on one Postgres, kill some of them, and check what they were answered.
+//
+// It is a module of its own, so that what it needs stands in no host's module graph.
+package e2e
