@@ -34,7 +34,7 @@ func (w *Work) beat() {
 		case <-timer.C:
 		}
 		// A database that does not answer must not delay the stop below.
-		stop := w.until.Add(-2 * grace)
+		stop, _ := w.latest(begun)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
 		w.renew(ctx)
 		if begun {
@@ -54,10 +54,25 @@ func (w *Work) beat() {
 		if now := time.Now(); !next.After(now) {
 			next = now.Add(lease / 12)
 		}
-		if !time.Now().Before(w.until.Add(-2 * grace)) {
-			w.stop(fmt.Errorf("%w: not renewed in time", ErrFenced))
+		stop, why := w.latest(begun)
+		if now := time.Now(); !now.Before(stop) {
+			w.stop(fmt.Errorf("%w: not renewed in time", why))
+		} else if stop.Before(next) {
+			next = stop
 		}
 	}
+}
+
+// latest is when the work must stop unless its lease and its hold are renewed, on the local clock, and why.
+func (w *Work) latest(begun bool) (time.Time, error) {
+	grace := w.runner.grace()
+	stop, why := w.until.Add(-2*grace), error(ErrFenced)
+	if begun && !w.ticket.Until.IsZero() {
+		if held := time.Now().Add(w.ticket.Until.Sub(w.clock.now()) - 2*grace); held.Before(stop) {
+			stop, why = held, ErrOutOfCredit
+		}
+	}
+	return stop, why
 }
 
 func (w *Work) renew(ctx context.Context) {

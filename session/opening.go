@@ -155,7 +155,7 @@ func (o *opening) start(ctx context.Context) error {
 	sb, r := o.sb, o.runner
 	o.unhook = context.AfterFunc(o.ctx, func() { sb.Close() }) // what runs is stopped with the work
 	o.undone = append(o.undone, func(context.Context) error { o.unhook(); return nil })
-	if !o.ticket.Until.IsZero() && time.Since(o.asked) >= 2*r.lease-2*r.grace() {
+	if !o.ticket.Until.IsZero() && time.Since(o.asked) >= r.lease {
 		if err := r.gate.Release(ctx, o.ticket); err != nil {
 			return err
 		}

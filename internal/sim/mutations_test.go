@@ -24,8 +24,6 @@ var mutations = []mutation{
 		old: "if _, observed := event.(sandbox.Observed); observed {", new: "if _, observed := event.(sandbox.Observed); observed && false {", within: 2000},
 	{rule: "7: machines are counted in the commit", file: "sandbox/decide.go",
 		old: "step.CountMachine = true", new: "step.CountMachine = false"},
-	{rule: "8: the sender looks at the deadline before it sends", file: "session/machines_create.go",
-		old: "time.Since(begun) > m.window()-m.timeout", new: "time.Since(begun) < 0", within: 2000},
 	{rule: "14: others wait on the row while one creates", file: "sandbox/decide.go",
 		old: "case mine(row, e.Nonce): //", new: "case true: //"},
 	{rule: "4: a tombstone never kills the live machine", file: "sandbox/tombstone.go",

@@ -48,6 +48,7 @@ type sim struct {
 	over   chan struct{} // closed at the end: what waits goes home
 	broken string        // the first violation
 	ops    map[string]*op
+	ends   []string // what has ended since everything was last at rest: of several, which came first is up to Go
 
 	born     int // replicas, ever
 	started  int // operations, ever
@@ -80,7 +81,6 @@ type sim struct {
 type op struct {
 	name string
 	r    *replica
-	done bool
 }
 
 func newSim(t testing.TB, w world, seed uint64, open func(now func() time.Time) (session.Store, session.Leases)) *sim {
@@ -191,6 +191,13 @@ func (s *sim) arrange() {
 // wait lets everything come to rest, and looks whether all rules hold.
 func (s *sim) wait() {
 	synctest.Wait()
+	s.mu.Lock()
+	slices.Sort(s.ends)
+	for _, line := range s.ends {
+		s.add("%s", line)
+	}
+	s.ends = nil
+	s.mu.Unlock()
 	s.check()
 }
 
@@ -250,11 +257,8 @@ func (s *sim) begin(r *replica, what string, do func(context.Context) error) {
 		err := do(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		o.done = true
 		delete(s.ops, o.name)
-		if !s.ended {
-			s.add("%v %s ends: %s", r, o.name, class(err))
-		}
+		s.ends = append(s.ends, fmt.Sprintf("%v %s ends: %s", r, o.name, class(err)))
 	}()
 	s.wait()
 }
