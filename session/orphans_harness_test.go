@@ -90,6 +90,11 @@ func (s ownStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) (known
 	return known, err
 }
 
+func (s ownStore) Names(ctx context.Context, after string) (page session.NamesPage, err error) {
+	err = s.line.call(ctx, "names", func() (err error) { page, err = s.Store.Names(ctx, after); return })
+	return page, err
+}
+
 func (s ownStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) (all []session.Address, err error) {
 	err = s.line.call(ctx, "owned", func() (err error) { all, err = s.Store.Owned(ctx, t, limit); return })
 	return all, err

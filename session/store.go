@@ -54,6 +54,14 @@ type Store interface {
 	// order, in one query and at one instant. At most [MaxKnown] keys.
 	Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]Known, error)
 
+	// Names reads a page of what the rows and the outbox name, in no order that
+	// means anything, at most [MaxNames] machines: of each sandbox that is
+	// creating, live or destroying the machine of its generation, without an
+	// incarnation where that is not known, and each entry of the outbox. after is Next of
+	// the page before; empty begins. What is written meanwhile may be missing:
+	// whoever misses a name asks Known for it. A malformed after is a *access.FieldError.
+	Names(ctx context.Context, after string) (NamesPage, error)
+
 	// Owned lists at most limit of what a purge of t deletes, in the order in
 	// which it does: sessions, environments, and with t.History conversations;
 	// of one session its conversations first, while they can still be told to be its own.
@@ -285,6 +293,15 @@ type Known struct {
 	// Outbox is how many entries the outbox has of the sandbox, of whatever generation.
 	Outbox int
 }
+
+// NamesPage is a page of what the rows and the outbox name.
+type NamesPage struct {
+	Items []sandbox.TombstoneKey
+	Next  string // for Names; empty = this is the last page
+}
+
+// MaxNames is the most names on a page.
+const MaxNames = 10_000
 
 // MaxKnown is the most machines that are asked for at once.
 const MaxKnown = 1000

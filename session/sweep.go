@@ -55,6 +55,9 @@ func (k *Keeper) Sweep(ctx context.Context, o SweepOptions) (SweepReport, error)
 	}
 	o.Grace = cmp.Or(o.Grace, sweepGrace)
 	s := &sweep{Keeper: k, options: o}
+	if err := s.readNames(ctx); err != nil {
+		return s.report(), err
+	}
 	for _, name := range slices.Sorted(maps.Keys(k.machines.providers)) {
 		p := k.machines.providers[name]
 		if lister, ok := sandbox.As[sandbox.Lister](p); ok && ctx.Err() == nil {
@@ -83,7 +86,8 @@ func (k *Keeper) sweepChore(ctx context.Context) error {
 	return err
 }
 
-// sweep is one pass under way. It holds two chunks of a list at a time, and what it suspects.
+// sweep is one pass under way. It holds two chunks of a list at a time, eight
+// bytes for each machine that has a name, and what it suspects.
 type sweep struct {
 	*Keeper
 	options SweepOptions
@@ -96,7 +100,8 @@ type sweep struct {
 	tripped bool
 	fault   error
 
-	keys []sandbox.TombstoneKey // of the chunk; reused
+	names nameSet
+	keys  []sandbox.TombstoneKey // of those of the chunk that are to be asked for; reused
 }
 
 // proven is a machine that goes to the outbox if the provider, asked for it by id, shows it.
@@ -147,10 +152,20 @@ func (s *sweep) look(ctx context.Context, src *source, chunk []sandbox.Listed) e
 	count.Listed += len(chunk)
 	ours := chunk[:0] // the chunk is ours to reuse
 	s.keys = s.keys[:0]
+	s.orphans.mu.Lock()
+	suspects := len(s.orphans.first) > 0
+	s.orphans.mu.Unlock()
 	for _, l := range chunk {
 		key, labelled := l.Labelled(s.machines.deployment)
 		if !labelled {
 			count.Foreign++
+			continue
+		}
+		if s.names.has(key) {
+			count.Named++
+			if suspects {
+				s.orphans.forget(suspect{count.Provider, key})
+			}
 			continue
 		}
 		l.Ref.Provider = count.Provider // who lists it is asked for it

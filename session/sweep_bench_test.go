@@ -77,17 +77,15 @@ func BenchmarkSweep(b *testing.B) {
 			}
 		}
 		benchSweep(b, store, db.Leases(), func(yield func(key, error) bool) {
-			// There is no way to have all rows but to ask for them: the peer knows which.
-			keys := make([]sandbox.TombstoneKey, session.MaxKnown)
-			for from := 0; from < fleet; from += len(keys) {
-				for i := range keys {
-					keys[i] = sandbox.TombstoneKey{Sandbox: sandbox.ID("a-" + strconv.Itoa(from+i))}
-				}
-				known, err := store.Known(b.Context(), keys)
-				for _, k := range known {
-					if !yield(key{string(k.Sandbox.ID), string(k.Sandbox.Incarnation), k.Sandbox.Generation}, err) {
+			for after := ""; ; { // there is no other way to have all rows
+				page, err := store.Names(b.Context(), after)
+				for _, n := range page.Items {
+					if !yield(key{string(n.Sandbox), string(n.Incarnation), n.Generation}, err) {
 						return
 					}
+				}
+				if after = page.Next; after == "" {
+					return
 				}
 			}
 		})

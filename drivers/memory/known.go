@@ -3,7 +3,9 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -34,6 +36,47 @@ func (s sessionStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([
 		})
 	}
 	return known, nil
+}
+
+func (s sessionStore) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	if err := ctx.Err(); err != nil {
+		return session.NamesPage{}, err
+	}
+	var last sandbox.TombstoneKey
+	if after != "" {
+		if err := json.Unmarshal([]byte(after), &last); err != nil || last.Sandbox == "" {
+			return session.NamesPage{}, &access.FieldError{Field: "after", Rule: "must be Next of an earlier page"}
+		}
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	names := map[sandbox.TombstoneKey]bool{}
+	for _, r := range db.sandboxes {
+		if r.State == sandbox.Creating || r.State == sandbox.Live || r.State == sandbox.Destroying {
+			names[sandbox.TombstoneKey{Sandbox: r.ID, Generation: r.Generation, Incarnation: r.Incarnation}] = true
+		}
+	}
+	for key := range db.outbox {
+		names[key] = true
+	}
+	var page session.NamesPage
+	for _, key := range slices.SortedFunc(maps.Keys(names), byKey) {
+		switch {
+		case after != "" && byKey(key, last) <= 0:
+		case len(page.Items) == session.MaxNames:
+			next, err := json.Marshal(page.Items[session.MaxNames-1])
+			page.Next = string(next)
+			return page, err
+		default:
+			page.Items = append(page.Items, key)
+		}
+	}
+	return page, nil
+}
+
+func byKey(a, b sandbox.TombstoneKey) int {
+	return cmp.Or(cmp.Compare(a.Sandbox, b.Sandbox), cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
 func (s sessionStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {

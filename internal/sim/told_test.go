@@ -49,6 +49,11 @@ func (s toldStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]se
 	return s.inner.Known(ctx, keys)
 }
 
+func (s toldStore) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	s.tell(ctx)
+	return s.inner.Names(ctx, after)
+}
+
 func (s toldStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
 	s.tell(ctx)
 	return s.inner.Owned(ctx, t, limit)

@@ -111,6 +111,10 @@ func (w wiredStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]s
 	return through(ctx, w.wire, "Known", fmt.Sprint(len(keys)), func(ctx context.Context) ([]session.Known, error) { return w.r.store.Known(ctx, keys) })
 }
 
+func (w wiredStore) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	return through(ctx, w.wire, "Names", "", func(ctx context.Context) (session.NamesPage, error) { return w.r.store.Names(ctx, after) })
+}
+
 func (w wiredStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
 	return through(ctx, w.wire, "Owned", string(t.Session)+string(t.Project)+string(t.User), func(ctx context.Context) ([]session.Address, error) {
 		all, err := w.r.store.Owned(ctx, t, limit)

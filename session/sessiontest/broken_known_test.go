@@ -140,6 +140,18 @@ func TestBrokenKnowledgeFails(t *testing.T) {
 			fails: []string{"owned", "owned-purge"},
 			also:  []string{"owned-limit"},
 		},
+		{
+			name: "names nothing of the outbox",
+			open: naming(func(ctx context.Context, s session.Store, key sandbox.TombstoneKey) bool {
+				return !slices.Contains(graves(ctx, s), key)
+			}),
+			fails: []string{"names"},
+		},
+		{
+			name:  "names nothing whose incarnation is not known",
+			open:  naming(func(_ context.Context, _ session.Store, key sandbox.TombstoneKey) bool { return key.Incarnation != "" }),
+			fails: []string{"names"},
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			x.judge(t, failing(t, storeChecks(), x.only, func(b bench) *storeBench {
@@ -159,6 +171,18 @@ func answering(spoil func(context.Context, session.Store, []sandbox.TombstoneKey
 				spoil(ctx, s, keys, known)
 			}
 			return known, err
+		}}
+	}
+}
+
+// naming is a sound store that names only what is kept.
+func naming(keep func(context.Context, session.Store, sandbox.TombstoneKey) bool) func(*Clock) session.Store {
+	return func(clock *Clock) session.Store {
+		s := sound(clock)
+		return wrapped{Store: s, names: func(ctx context.Context, after string) (session.NamesPage, error) {
+			page, err := s.Names(ctx, after)
+			page.Items = slices.DeleteFunc(page.Items, func(key sandbox.TombstoneKey) bool { return !keep(ctx, s, key) })
+			return page, err
 		}}
 	}
 }

@@ -29,6 +29,7 @@ type wrapped struct {
 	due    func(context.Context, session.DueQuery) iter.Seq2[session.Due, error]
 	touch  func(context.Context, session.Address) error
 	known  func(context.Context, []sandbox.TombstoneKey) ([]session.Known, error)
+	names  func(context.Context, string) (session.NamesPage, error)
 	owned  func(context.Context, session.PurgeTarget, int) ([]session.Address, error)
 	envs   func(context.Context, session.EnvironmentQuery) (session.EnvironmentPage, error)
 }
@@ -73,6 +74,13 @@ func (w wrapped) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]sess
 		return w.known(ctx, keys)
 	}
 	return w.Store.Known(ctx, keys)
+}
+
+func (w wrapped) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	if w.names != nil {
+		return w.names(ctx, after)
+	}
+	return w.Store.Names(ctx, after)
 }
 
 func (w wrapped) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {

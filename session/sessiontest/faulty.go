@@ -23,6 +23,7 @@ const (
 	Due          Method = "Due"
 	Touch        Method = "Touch"
 	Known        Method = "Known"
+	Names        Method = "Names"
 	Owned        Method = "Owned"
 	Environments Method = "Environments"
 
@@ -201,6 +202,10 @@ func (f faultyStore) Touch(ctx context.Context, at session.Address) error {
 
 func (f faultyStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]session.Known, error) {
 	return one(ctx, f.asker, Call{Method: Known}, func() ([]session.Known, error) { return f.inner.Known(ctx, keys) })
+}
+
+func (f faultyStore) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	return one(ctx, f.asker, Call{Method: Names}, func() (session.NamesPage, error) { return f.inner.Names(ctx, after) })
 }
 
 func (f faultyStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {

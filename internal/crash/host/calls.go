@@ -35,6 +35,10 @@ func (s store) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]sessio
 	return get(s.places, "known", func() ([]session.Known, error) { return s.Store.Known(ctx, keys) })
 }
 
+func (s store) Names(ctx context.Context, after string) (session.NamesPage, error) {
+	return get(s.places, "names", func() (session.NamesPage, error) { return s.Store.Names(ctx, after) })
+}
+
 func (s store) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
 	return get(s.places, "owned", func() ([]session.Address, error) { return s.Store.Owned(ctx, t, limit) })
 }
