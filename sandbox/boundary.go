@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -147,6 +148,18 @@ type Cmd struct {
 	// Tag names whom the process, with all that it starts, belongs to, for a
 	// [Reaper]; empty is nobody. Letters, digits, '-', '_' and '.', at most 64 of them.
 	Tag string
+}
+
+// CheckTag refuses, with ErrInvalid, what can't be a [Cmd].Tag. No tag can.
+func CheckTag(tag string) error {
+	ok := len(tag) <= 64
+	for _, c := range []byte(tag) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
+	}
+	if !ok {
+		return fmt.Errorf("%w: Tag %q must be at most 64 letters, digits, dashes, underscores or dots", ErrInvalid, tag)
+	}
+	return nil
 }
 
 // Defaults of Cmd.

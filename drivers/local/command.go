@@ -29,7 +29,7 @@ func checkCmd(c sandbox.Cmd) error {
 	case c.OutputLimit < 0:
 		return fmt.Errorf("%w: OutputLimit must not be negative", sandbox.ErrInvalid)
 	}
-	if err := checkTag(c.Tag); err != nil {
+	if err := sandbox.CheckTag(c.Tag); err != nil {
 		return err
 	}
 	return checkEnv(c.Env)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,18 +23,6 @@ const (
 	processVar = "BUNKROOM_PROCESS"
 	tagVar     = "BUNKROOM_TAG"
 )
-
-// checkTag refuses what can't be a tag. No tag can.
-func checkTag(tag string) error {
-	ok := len(tag) <= 64
-	for _, c := range []byte(tag) {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
-	}
-	if !ok {
-		return fmt.Errorf("%w: Tag %q must be at most 64 letters, digits, dashes, underscores or dots", sandbox.ErrInvalid, tag)
-	}
-	return nil
-}
 
 // marks are the variables that every process has.
 func marks(m *machine, p *process) []string {

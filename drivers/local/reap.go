@@ -30,7 +30,7 @@ func (p *Provider) Reap(ctx context.Context, ref sandbox.Ref, tag string) error 
 	if err := p.check(ctx, ref); err != nil {
 		return err
 	}
-	err := checkTag(tag)
+	err := sandbox.CheckTag(tag)
 	switch {
 	case tag == "":
 		return fmt.Errorf("%w: reap in %s: the Tag must be named", sandbox.ErrInvalid, ref.Name)

@@ -118,22 +118,13 @@ func checkBoxCmd(c sandbox.Cmd) error {
 	case c.OutputLimit < 0:
 		return fmt.Errorf("%w: OutputLimit must not be negative", sandbox.ErrInvalid)
 	}
-	if err := checkBoxTag(c.Tag); err != nil {
+	if err := sandbox.CheckTag(c.Tag); err != nil {
 		return err
 	}
 	for _, v := range c.Env {
 		if strings.IndexByte(v, 0) >= 0 || strings.IndexByte(v, '=') < 1 {
 			return fmt.Errorf("%w: Env must be of the form NAME=value, without a NUL byte", sandbox.ErrInvalid)
 		}
-	}
-	return nil
-}
-
-// checkBoxTag refuses what can't be a tag. No tag can.
-func checkBoxTag(tag string) error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if len(tag) > 64 || strings.Trim(tag, letters) != "" {
-		return fmt.Errorf("%w: Tag must be at most 64 letters, digits, dashes, underscores or dots", sandbox.ErrInvalid)
 	}
 	return nil
 }

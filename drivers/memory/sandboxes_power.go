@@ -52,7 +52,7 @@ func (s *Sandboxes) list(ctx context.Context, deployment string) ([]sandbox.List
 // Reap kills what runs with tag in the machine with ref's incarnation, as
 // Cancelled. A machine that is not to be seen is not reaped either.
 func (s *Sandboxes) Reap(ctx context.Context, ref sandbox.Ref, tag string) error {
-	switch err := checkBoxTag(tag); {
+	switch err := sandbox.CheckTag(tag); {
 	case err != nil:
 		return err
 	case tag == "":
