@@ -124,13 +124,15 @@ func New(c Config) (*Service, error) {
 		c.Place = func(Placing) (Placement, error) { return Placement{}, nil }
 	}
 
+	// A name may be that of a process which has died, whose works are not this one's.
+	process := c.Replica + "/" + id.New()
 	rows := rows{store: c.Store, host: host{directory: c.Directory, audit: c.Audit, log: c.Log}, limits: c.Limits}
 	machines := &machines{
 		rows: rows, leases: c.Leases, providers: providers, first: first, place: c.Place, secret: c.KeySecret, deployment: c.Deployment,
 		timeout: c.CallTimeout, newID: c.NewID, log: c.Log,
 	}
 	runner := &Runner{
-		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, replica: c.Replica,
+		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, process: process,
 		lease: c.Lease, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{},
 	}
 	return &Service{
@@ -138,7 +140,7 @@ func New(c Config) (*Service, error) {
 		Runner:  runner,
 		Keeper: &Keeper{
 			machines: machines, leases: c.Leases, mine: runner.has, draining: runner.isDraining,
-			replica: c.Replica, idleAfter: c.IdleAfter, log: c.Log,
+			replica: c.Replica, process: process, idleAfter: c.IdleAfter, log: c.Log,
 			purging: purging{c.Purgers, runner.cancel},
 		},
 	}, nil

@@ -21,6 +21,7 @@ type Keeper struct {
 	mine      func(work string) bool // whether a work is open in this process
 	draining  func() bool            // whether no work may begin in it any more
 	replica   string
+	process   string        // this one, as no other ever is
 	idleAfter time.Duration // after which a machine is stopped; 0 = never
 	log       *slog.Logger
 	orphans   orphanage

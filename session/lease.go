@@ -70,7 +70,8 @@ type Lease struct {
 	Kind   LeaseKind
 	Name   string // what it is on
 	Holder string // who has it: the work's id, the replica
-	// Replica is the process the holder lives in.
+	// Replica is the process the holder lives in; of a work lease as no other
+	// process ever is, even one that is restarted under the same name.
 	Replica string
 	// Payer and Slots, of a work lease: whose slot it takes, and how many the payer may have.
 	Payer access.UserID

@@ -90,7 +90,7 @@ func (o *opening) admit(ctx context.Context, id string) (err error) {
 func (o *opening) slot(ctx context.Context) (err error) {
 	asked := time.Now()
 	o.lease, err = o.runner.leases.Acquire(ctx, Lease{
-		Kind: LeaseWork, Name: string(o.session), Holder: o.id, Replica: o.runner.replica,
+		Kind: LeaseWork, Name: string(o.session), Holder: o.id, Replica: o.runner.process,
 		Payer: o.in.payer, Slots: o.in.limits.Slots, Sandbox: o.in.Sandbox.ID, For: o.runner.lease,
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ type Runner struct {
 	leases   Leases
 	gate     billing.Gate
 	mounts   *mount.Manager
-	replica  string
+	process  string // this one, as no other ever is
 	lease    time.Duration
 	now      func() time.Time
 	newID    func() string

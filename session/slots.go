@@ -58,7 +58,7 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 //
 // The holder may be alive, and merely have been asleep: it starts nothing once its lease has run out.
 func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
-	if l.Replica == k.replica {
+	if l.Replica == k.process {
 		return !k.mine(l.Holder), nil
 	}
 	known, err := k.machines.rows.store.Known(ctx, []sandbox.TombstoneKey{{Sandbox: l.Sandbox}})

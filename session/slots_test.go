@@ -167,6 +167,27 @@ func TestDrainingSlots(t *testing.T) {
 		closeWork(t, r.mustWork(ann, inSession(other.ID)))
 	})
 
+	inWorld(t, "lifecycle §2: a process that is restarted under the name of a dead one does not take its works for its own, which are closed", immediate, func(t *testing.T, w *world) {
+		yard := newGraveyard()
+		named := func(c *session.Config) { c.Replica = "a" }
+		dead := w.replica(yard.on(), named)
+		s, _ := dead.spawn(ann)
+		ghost := start(t, dead.mustWork(ann, inSession(s.ID)))
+		dead.kill()
+		time.Sleep(2 * time.Minute)
+		again := w.replica(yard.on(), named)
+		yard.failing(errOutage)
+		again.slots(t)
+		if len(w.expired()) != 1 || !running(ghost) {
+			t.Errorf("its process may run, and the lease is released: expired %+v", w.expired())
+		}
+		yard.failing(nil)
+		again.slots(t)
+		if len(w.expired()) != 0 || running(ghost) {
+			t.Errorf("after the reap: expired %+v, its process runs: %v", w.expired(), running(ghost))
+		}
+	})
+
 	inWorld(t, "lifecycle §2: a replica that was asleep, and whose lease was taken from it, ends its work with ErrFenced when it wakes", immediate, func(t *testing.T, w *world) {
 		yard := newGraveyard()
 		asleep, r := w.replica(yard.on()), w.replica(yard.on())
