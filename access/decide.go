@@ -13,16 +13,33 @@ type ConversationFacts struct {
 	Shared  bool      // members of the project may read it
 }
 
+// The parts take pointers: they are asked several times each, and only read.
+
 // reach is the part every decision begins with: a user, the credential's
 // ceiling, then ownership of what is personal or membership of the project.
-// Membership is asked of the session's own owner too: who was removed from a
-// project loses the sessions opened in it.
-func reach(a Actor, owner UserID, project ProjectID, f Facts) Decision {
+func reach(a *Actor, owner UserID, project ProjectID, f *Facts) Decision {
+	if d := enter(a, project); !d.Allow {
+		return d
+	}
+	return belong(a, owner, project, f)
+}
+
+// enter is what is asked even of an owner: a user, and the credential's ceiling.
+func enter(a *Actor, project ProjectID) Decision {
 	switch {
 	case a.User == "":
 		return hide(ReasonNoUser)
 	case !a.Scope.Reaches(project):
 		return hide(ReasonOutOfScope)
+	}
+	return allow()
+}
+
+// belong asks for ownership of what is personal, and for membership of a
+// project. Membership is asked of the object's own owner too: who was removed
+// from a project loses the sessions opened in it.
+func belong(a *Actor, owner UserID, project ProjectID, f *Facts) Decision {
+	switch {
 	case project == "" && a.User != owner:
 		return hide(ReasonNotOwner)
 	case project == "":
@@ -40,38 +57,38 @@ func reach(a Actor, owner UserID, project ProjectID, f Facts) Decision {
 // SeeSession decides whether the actor may read a session and list it. It
 // needs WantRole where the session has a project, and never asks for the right to run code.
 func SeeSession(a Actor, s SessionFacts, f Facts) Decision {
-	return reach(a, s.Owner, s.Project, f)
+	return reach(&a, s.Owner, s.Project, &f)
 }
 
 // UseSession decides whether the actor may change a session that it sees:
 // rename it, reopen it, add conversations. It needs the facts of [SeeSession].
 func UseSession(a Actor, s SessionFacts, f Facts) Decision {
-	return reach(a, s.Owner, s.Project, f)
+	return reach(&a, s.Owner, s.Project, &f)
 }
 
 // SpawnSession decides whether the actor may open a new session in project
 // with a first conversation with agent. It needs WantRole where there is a
 // project and WantAgent where there is an agent.
 func SpawnSession(a Actor, project ProjectID, agent AgentID, f Facts) Decision {
-	if d := reach(a, a.User, project, f); !d.Allow {
+	if d := reach(&a, a.User, project, &f); !d.Allow {
 		return d
 	}
-	return host(project, agent, f)
+	return host(project, agent, &f)
 }
 
 // BindConversation decides whether a conversation with agent may be opened in
 // the session. It needs WantRole where the session has a project and
 // WantAgent where there is an agent.
 func BindConversation(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
-	if d := UseSession(a, s, f); !d.Allow {
+	if d := reach(&a, s.Owner, s.Project, &f); !d.Allow {
 		return d
 	}
-	return host(s.Project, agent, f)
+	return host(s.Project, agent, &f)
 }
 
 // host decides whether a session of project may host agent: the assistant
 // anywhere, an agent only in its own project, nothing else in a personal session.
-func host(project ProjectID, agent AgentID, f Facts) Decision {
+func host(project ProjectID, agent AgentID, f *Facts) Decision {
 	switch {
 	case agent == "":
 		return allow()
@@ -92,13 +109,19 @@ func host(project ProjectID, agent AgentID, f Facts) Decision {
 // no agent has: only the assistant works there. It needs WantRole where the
 // session has a project, WantCode, and WantAgent where there is an agent.
 func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
-	if d := UseSession(a, s, f); !d.Allow {
+	if d := reach(&a, s.Owner, s.Project, &f); !d.Allow {
 		return d
 	}
+	return running(&a, s.Project, agent, &f)
+}
+
+// running decides whether code may run in project for whom can be seen there:
+// the user may run it, and so may the agent that asks and the one that is asked.
+func running(a *Actor, project ProjectID, agent AgentID, f *Facts) Decision {
 	switch {
 	case f.Code != Yes:
 		return refuse(ReasonNoCode)
-	case (agent != "" || a.Agent != "") && (s.Project == "" || f.AgentCode != Yes):
+	case (agent != "" || a.Agent != "") && (project == "" || f.AgentCode != Yes):
 		return refuse(ReasonAgentNoCode)
 	}
 	return allow()
@@ -111,21 +134,16 @@ func RunCode(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
 // asks for them. The owner's own end needs no facts; others need WantRole,
 // WantCode, and WantAgent where an agent asks.
 func EndSession(a Actor, s SessionFacts, f Facts) Decision {
-	if a.User != "" && a.User == s.Owner && a.Scope.Reaches(s.Project) {
-		return allow()
-	}
-	if d := SeeSession(a, s, f); !d.Allow {
+	if d := enter(&a, s.Project); !d.Allow || a.User == s.Owner {
 		return d
 	}
-	switch {
-	case !f.Role.manages():
-		return refuse(ReasonNotYoursToStop)
-	case f.Code != Yes:
-		return refuse(ReasonNoCode)
-	case a.Agent != "" && f.AgentCode != Yes:
-		return refuse(ReasonAgentNoCode)
+	if d := belong(&a, s.Owner, s.Project, &f); !d.Allow {
+		return d
 	}
-	return allow()
+	if !f.Role.manages() {
+		return refuse(ReasonNotYoursToStop)
+	}
+	return running(&a, s.Project, "", &f)
 }
 
 // SeeConversation decides whether the actor may read a conversation: its
@@ -133,15 +151,10 @@ func EndSession(a Actor, s SessionFacts, f Facts) Decision {
 // session it is bound to is the member's own (sessionOwner; empty for an
 // unbound conversation). It needs WantRole where there is a project, except for the owner.
 func SeeConversation(a Actor, c ConversationFacts, sessionOwner UserID, f Facts) Decision {
-	switch {
-	case a.User == "":
-		return hide(ReasonNoUser)
-	case !a.Scope.Reaches(c.Project):
-		return hide(ReasonOutOfScope)
-	case a.User == c.Owner:
-		return allow()
+	if d := enter(&a, c.Project); !d.Allow || a.User == c.Owner {
+		return d
 	}
-	if d := reach(a, c.Owner, c.Project, f); !d.Allow {
+	if d := belong(&a, c.Owner, c.Project, &f); !d.Allow {
 		return d
 	}
 	if !c.Shared && a.User != sessionOwner {

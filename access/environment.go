@@ -4,7 +4,7 @@ package access
 // environments of project, and have new sessions borrow them: every member may.
 // Whether code may run in one is asked when work opens, as ever. It needs WantRole.
 func UseEnvironment(a Actor, project ProjectID, f Facts) Decision {
-	return reach(a, "", project, f)
+	return reach(&a, "", project, &f)
 }
 
 // DeleteEnvironment decides whether the actor may delete an environment of

@@ -49,3 +49,16 @@ func ExampleNewSentinel() {
 	// printer: busy: printer 7 true
 	// 409 busy The printer is busy.
 }
+
+func ExampleUseMount() {
+	folder := access.MountFacts{Project: "apollo"}
+	viewer := access.Facts{Project: access.Yes, Role: access.RoleMember, Code: access.No}
+	fmt.Println(access.ViewMount(access.Actor{User: "bob"}, folder, viewer).Allow)
+
+	d := access.UseMount(access.Actor{User: "bob"}, folder, viewer)
+	status, _, sentence := d.Reason.Problem()
+	fmt.Println(d.Allow, d.Reason, "|", status, sentence)
+	// Output:
+	// true
+	// false no_code | 403 You may not run code here.
+}

@@ -36,6 +36,10 @@ const (
 	ReasonAssistantOnly
 	// ReasonPrivateConversation: the conversation is somebody else's and not shared.
 	ReasonPrivateConversation
+	// ReasonProtected: the folder is the service's own, and had by no id.
+	ReasonProtected
+	// ReasonViewOnly: the user sees the folder and may not change it.
+	ReasonViewOnly
 
 	reasons // their number; keep last
 )
@@ -69,9 +73,11 @@ var reasonTexts = [reasons]reasonText{
 	ReasonAgentNoCode:         {"agent_no_code", 403, "forbidden", "This agent may not run code here."},
 	ReasonNotYoursToStop:      {"not_yours_to_stop", 403, "forbidden", "Only its owner or an admin of the project may end it."},
 	ReasonAgentElsewhere:      {"agent_elsewhere", 400, "wrong_project", "The agent belongs to another project than the session."},
-	ReasonAgentUnavailable:    {"agent_unavailable", 409, "agent_unavailable", "This agent is not available."},
-	ReasonAssistantOnly:       {"assistant_only", 400, "assistant_only", "A personal session hosts only the assistant."},
+	ReasonAgentUnavailable:    {"agent_unseen", 409, "agent_unavailable", "This agent is not available."},
+	ReasonAssistantOnly:       {"agent_in_personal", 400, "assistant_only", "A personal session hosts only the assistant."},
 	ReasonPrivateConversation: {"private_conversation", 404, "not_found", "Not found."},
+	ReasonProtected:           {"protected", 404, "not_found", "Not found."},
+	ReasonViewOnly:            {"view_only", 403, "forbidden", "You may look at these files and not change them."},
 }
 
 // String is the stable name of the reason, for logs and audit.

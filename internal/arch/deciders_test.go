@@ -48,11 +48,88 @@ func TestDeciders(t *testing.T) {
 	m := theModule(t)
 	report(t, whyDeciders, m.each(decidersRule))
 	report(t, whyDeciders, theTypes(t).each(orderRule))
-	for _, name := range []string{"access/decide.go", "access/environment.go", "sandbox/decide.go", "sandbox/tombstone.go", "sandbox/orphan.go"} {
+	for _, name := range []string{"access/decide.go", "access/environment.go", "access/mount.go", "sandbox/decide.go", "sandbox/tombstone.go", "sandbox/orphan.go"} {
 		if !m.has(name) {
 			t.Errorf("%s is not there: did the deciders move to a file that this rule does not know?", name)
 		}
 	}
+}
+
+const whyTables = "a decider that is in the table deciders of access has a decision table of its own, and every property is asked of it"
+
+// TestAccessDecidersHaveTables: what decides about access is tested as all that decides about access is.
+func TestAccessDecidersHaveTables(t *testing.T) {
+	p := theTypes(t).done["access"]
+	if p == nil {
+		t.Fatal("package access was not looked at")
+	}
+	tested := map[string]bool{}
+	for _, f := range theModule(t).Folders {
+		if f.Path == "access" {
+			tested = tabled(f)
+		}
+	}
+	report(t, whyTables, tablesRule(p, tested))
+	if len(tested) < 12 {
+		t.Errorf("only %d deciders in the table: is it read right?", len(tested))
+	}
+}
+
+// tablesRule finds exported functions that return a Decision and are not among the tested.
+func tablesRule(p *typed, tested map[string]bool) []finding {
+	var all []finding
+	scope := p.Types.Scope()
+	for _, name := range scope.Names() {
+		f, ok := scope.Lookup(name).(*types.Func)
+		if !ok || !f.Exported() || tested[name] {
+			continue
+		}
+		if r := f.Signature().Results(); r.Len() == 1 && display(r.At(0).Type()) == "access.Decision" {
+			all = append(all, found(p.Fset, f.Pos(), "the decider %s is not in the table deciders of decide_test.go", name))
+		}
+	}
+	return all
+}
+
+// tabled are the names that begin the lines of the variable deciders in a folder's tests.
+func tabled(f *folder) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range f.Files {
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			v, ok := n.(*ast.ValueSpec)
+			if !ok || !s.Test || len(v.Names) != 1 || v.Names[0].Name != "deciders" || len(v.Values) != 1 {
+				return true
+			}
+			table, ok := v.Values[0].(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			for _, e := range table.Elts {
+				if line, ok := e.(*ast.CompositeLit); ok && len(line.Elts) > 0 {
+					if name, ok := line.Elts[0].(*ast.BasicLit); ok && name.Kind == token.STRING {
+						all[strings.Trim(name.Value, `"`)] = true
+					}
+				}
+			}
+			return false
+		})
+	}
+	return all
+}
+
+func TestTablesRule(t *testing.T) {
+	p := theTypes(t).example(t, "access", "x.go", `package access
+type Decision struct{}
+func May() Decision { return Decision{} }
+func MayToo() Decision { return Decision{} }
+func might() Decision { return Decision{} }
+func (Decision) And(d Decision) Decision { return d }
+func Other() int { return 0 }
+`)
+	_, f := example(t, "access", "x_test.go", `package access_test
+var deciders = []struct{ name string }{{"May"}, {"Gone"}}
+`)
+	expect(t, tablesRule(p, tabled(f)), "x.go:4: the decider MayToo is not in the table")
 }
 
 func (m *module) has(name string) bool {

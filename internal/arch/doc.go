@@ -34,7 +34,8 @@
 //
 // Files named decide*.go, plan*.go and tombstone.go, and all of access but
 // facts.go, hold pure functions: no context, clock, chance, log, new ids,
-// goroutines, operating system or order of a map.
+// goroutines, operating system or order of a map. Every decider of access is in
+// the one table that all its properties are asked of.
 //
 // # The catalog
 //
@@ -52,7 +53,14 @@
 //
 // Every sentinel (Err…) and every exported error type has a method Problem
 // with a status of 400 to 599, a code in small letters that has that status everywhere, and a
-// fixed sentence that ends with a period.
+// fixed sentence that ends with a period. Each has its line in the table
+// refusals, in told_test.go, which says what a client is told and whether there
+// may be an event for the audit.
+//
+// # Where we are
+//
+// No code reads the headers in which a proxy, or anybody else, says under which
+// address a server was reached: that is configuration.
 //
 // # State
 //
