@@ -28,7 +28,7 @@
 // # Rooms
 //
 //	access           may this actor do that? ids, facts, decisions
-//	billing          who pays, and may it start? the gate that work goes through
+//	billing          who pays, may it start, what did it cost? gate and ledger
 //	sandbox          files and processes; the life of one machine
 //	mount            durable folders, and how they get into a sandbox
 //	session          sessions and conversations: rows, work, upkeep
@@ -37,10 +37,11 @@
 //	drivers/postgres every store in a Postgres database, for several replicas
 //	drivers/local    sandboxes as confined processes of this host
 //	drivers/dir      mounts as plain directories
+//	drivers/cloudevents meter events over HTTP
 //
 // A room imports only those above it in this list, and no driver another. What
 // others implement is a small interface with a suite beside it that proves an
-// implementation: sandbox/sandboxtest, mount/mounttest, session/sessiontest.
+// implementation: sandbox/sandboxtest, mount/mounttest, session/sessiontest, billing/billingtest.
 //
 // # One way
 //
@@ -70,6 +71,6 @@
 //
 //	go run ./examples/quickstart
 //
-// A host implements access.Directory, and billing.Gate if work is to be
-// charged. Its own unit tests run on drivers/memory.
+// A host implements access.Directory. Where work is to be charged it opens a
+// billing.Till on the ledger of its database. Its own unit tests run on drivers/memory.
 package bunkroom

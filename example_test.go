@@ -18,7 +18,7 @@ func Example() {
 	people.SetCode("ada", "", true)
 	boxes.Handle("echo", memory.Coreutils()["echo"])
 	rooms, err := session.New(session.Config{Store: db.Sessions(), Leases: db.Leases(), Directory: people,
-		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("32 bytes or more, kept in a vault")})
+		Sandboxes: []sandbox.Provider{boxes}, Deployment: "first steps", KeySecret: []byte("32 bytes or more, kept in a vault")})
 	if err != nil {
 		panic(err)
 	}

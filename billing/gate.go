@@ -7,35 +7,54 @@ import (
 	"github.com/bunkroom/bunkroom/access"
 )
 
-// HoldID identifies a hold. Callers make it, so that a repeated call is the same call.
-type HoldID string
-
-// MeterRuntime is the meter of the time a session's sandbox is worked in.
-const MeterRuntime = "runtime"
-
 // Intent is work that would like to start.
 type Intent struct {
 	ID      HoldID
-	Payer   access.UserID // the account charged
-	Session access.SessionID
-	Meter   string        // what will be used, such as MeterRuntime
-	TTL     time.Duration // how long the hold shall last unless it is renewed
+	Work    string           // the id of the work: what is metered
+	Payer   access.UserID    // the account charged
+	Plan    access.Plan      // the payer's, in the host's words
+	Session access.SessionID // where it happens
+	Project access.ProjectID // the session's; empty = personal
+	Meter   Meter            // what will be used, such as MeterRuntime
+	Class   Class            // the size of the machine
+	TTL     time.Duration    // how long the hold shall last at first, unless it is renewed
 }
 
-// Ticket is an admission. Its holder passes it back unchanged.
+func (in Intent) use() Use {
+	return Use{Meter: in.Meter, Class: in.Class, Resource: in.Work, Payer: in.Payer, Session: in.Session, Project: in.Project}
+}
+
+// Ticket is an admission. Its holder passes back the one it got last, unchanged.
 type Ticket struct {
-	Hold  HoldID
-	Free  bool      // nothing is charged for this
+	Intent Intent // its ID is that of the latest hold
+	Free   bool   // nothing is charged for this
+	// Unheld: the account could not be asked, and the host has work go on
+	// then. It is charged all the same as soon as that can be done.
+	Unheld bool
+	// Grace is set together with an error only: the host lets the work go on
+	// as if its hold had been renewed.
+	Grace bool
 	Until time.Time // when the hold expires; zero = never
 }
 
 // Usage is a span of use, half-open, that has not been accounted for before.
+// One without length says that the work begins now.
 type Usage struct {
 	From, To time.Time
 	Last     bool // the work is over: the hold ends with this
+	// TTL is how long the hold shall last from now on, unless Last; 0 = as long as at first.
+	TTL time.Duration
 }
 
-// Gate admits work and accounts for it. The three calls of one work are made
+// Abandoned is a work whose process has died, or has not been heard of for too long.
+type Abandoned struct {
+	Work  string
+	Meter Meter
+	// Through is up to when it is charged: as long as it was surely at work, and one interval.
+	Through time.Time
+}
+
+// Gate admits work and accounts for it. The calls of one work are made
 // by one goroutine at a time; those of different works concurrently.
 type Gate interface {
 	// Admit asks whether the work may start and reserves for it. A
@@ -44,25 +63,24 @@ type Gate interface {
 	Admit(ctx context.Context, in Intent) (Ticket, error)
 	// Settle accounts for a span of use, also after the ticket has expired,
 	// and unless u.Last renews the hold. The same span twice is accounted for
-	// once. A [*RefusedError] means the span is accounted for and there is nothing left to go on.
+	// once. A [*RefusedError] means the span is accounted for and there is nothing left to go on;
+	// of [RefusedClosed] that it was not, and is not to be: somebody else has closed the account of the work.
+	// With any other error it may or may not be accounted for, and is to be settled again just
+	// as it was; the ticket that is returned replaces the old one all the same.
 	Settle(ctx context.Context, t Ticket, u Usage) (Ticket, error)
 	// Release gives an admission back whose work never began. Twice succeeds.
 	Release(ctx context.Context, t Ticket) error
+	// Abandon accounts for what is left of a work whose process can't do it,
+	// and ends its holds; of one that never began nothing is charged. Twice is
+	// once, and the process itself, should it come back, accounts for nothing more.
+	Abandon(ctx context.Context, a Abandoned) error
 }
 
-// RefusedError says that the payer's account does not allow the work.
-type RefusedError struct {
-	Payer  access.UserID
-	Reason string // for logs, such as "out of credit"
-}
-
-func (e *RefusedError) Error() string {
-	return "billing: refused: " + e.Reason + ": payer " + string(e.Payer)
-}
-
-// Problem is the same for every payer.
-func (e *RefusedError) Problem() (status int, code, sentence string) {
-	return 402, "payment_required", "There is not enough credit for this."
+// Sweeper is a [Gate] that leaves something to be cleared away.
+type Sweeper interface {
+	// Sweep ends the holds nobody renewed and the grants that have expired.
+	// Several may run at once, and it may be cut short anywhere: the next one goes on from there.
+	Sweep(ctx context.Context) error
 }
 
 // Free is a [Gate] that admits everything and charges nothing.
@@ -72,7 +90,7 @@ var _ Gate = Free{}
 
 // Admit admits.
 func (Free) Admit(_ context.Context, in Intent) (Ticket, error) {
-	return Ticket{Hold: in.ID, Free: true}, nil
+	return Ticket{Intent: in, Free: true}, nil
 }
 
 // Settle accounts for nothing.
@@ -80,3 +98,6 @@ func (Free) Settle(_ context.Context, t Ticket, _ Usage) (Ticket, error) { retur
 
 // Release does nothing.
 func (Free) Release(context.Context, Ticket) error { return nil }
+
+// Abandon does nothing.
+func (Free) Abandon(context.Context, Abandoned) error { return nil }

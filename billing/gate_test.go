@@ -17,7 +17,7 @@ func ExampleFree() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(ticket.Hold, ticket.Free, ticket.Until.IsZero())
+	fmt.Println(ticket.Intent.ID, ticket.Free, ticket.Until.IsZero())
 	// Output: hold-1 true true
 }
 
@@ -28,13 +28,13 @@ func TestFree(t *testing.T) {
 	in := billing.Intent{ID: "hold-1", Payer: "payer-1", Session: "session-1", Meter: billing.MeterRuntime, TTL: time.Minute}
 
 	ticket, err := gate.Admit(ctx, in)
-	if want := (billing.Ticket{Hold: "hold-1", Free: true}); err != nil || ticket != want {
+	if want := (billing.Ticket{Intent: in, Free: true}); err != nil || ticket != want {
 		t.Fatalf("admit: %+v, %v; want %+v, which is free and never expires", ticket, err, want)
 	}
 	if again, err := gate.Admit(ctx, in); err != nil || again != ticket {
 		t.Errorf("the same id twice is one admission: %+v, %v", again, err)
 	}
-	if other, err := gate.Admit(ctx, billing.Intent{ID: "hold-2"}); err != nil || other.Hold != "hold-2" || !other.Free {
+	if other, err := gate.Admit(ctx, billing.Intent{ID: "hold-2"}); err != nil || other.Intent.ID != "hold-2" || !other.Free {
 		t.Errorf("another: %+v, %v", other, err)
 	}
 
@@ -73,8 +73,8 @@ func TestFreeNeedsNoContext(t *testing.T) {
 }
 
 func TestRefusedError(t *testing.T) {
-	one := &billing.RefusedError{Payer: "payer-1", Reason: "out of credit"}
-	other := &billing.RefusedError{Payer: "payer-2", Reason: "account closed"}
+	one := &billing.RefusedError{Payer: "payer-1", Decision: billing.AdmitDecision{Reason: billing.RefusedCredit}}
+	other := &billing.RefusedError{Payer: "payer-2", Decision: billing.AdmitDecision{Reason: billing.RefusedDailyCap}}
 	if text := one.Error(); !strings.Contains(text, "payer-1") || !strings.Contains(text, "out of credit") {
 		t.Errorf("for logs: %s", text)
 	}

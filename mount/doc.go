@@ -1,14 +1,21 @@
 // Package mount gives agents folders that outlive every sandbox.
 //
 // A mount is a row ([Row]) that names a durable folder; it holds nothing of the
-// folder's content. An agent's mount belongs to one agent and one scope, the
-// project or, where there is none, the owner (see [ScopeOf]), and is carried
-// into whatever session the agent works in.
+// folder's content. It belongs to one scope: the project or, where there is
+// none, the owner (see [ScopeOf]). An agent's is carried into whatever session
+// the agent works in; a session's is gone with the session; others are made by hand.
+// A row has its id for good, and its id is where its files are: to put it away
+// in the archive and to use it again, to rename it, or to lose a race for making
+// it never moves a file. Kind, purpose, agent and session are the service's own
+// columns; nothing reads them out of a slug, and no caller writes one.
 //
-// [Folders] keeps the rows: it gets or makes an agent's, and looks one up
-// without ever making one. A [Mounter] makes a folder available on this host as
-// a directory. [Manager] does the whole way: row, directory, bind into the
-// sandbox, link, README, the variable and the words for the agent.
+// [Folders] keeps the rows of agents and sessions: it gets or makes one, and
+// looks one up without ever making one. [Catalog] is what users do with
+// mounts, each under a right of package access: make by hand, look, edit, put
+// away, list. [Purger] deletes them for good, with what they held. A [Mounter]
+// makes a folder available on this host as a directory. [Manager] does the
+// whole way: row, directory, bind into the sandbox, link, README, the variable
+// and the words for the agent.
 //
 //	manager, err := mount.New(mount.Config{Store: store, Mounter: mounter})
 //	if err != nil { … }
@@ -32,8 +39,11 @@
 // sandbox at the same time is the provider's (sandbox.Caps.BindsPerProcess).
 // Concurrent runs of one agent share its folder: per file the last writer wins.
 //
-// Nothing in this package deletes a folder's content. Who may see or use a
-// mount is for the caller to decide first, with package access.
+// Only a Purger deletes a folder's content, by the function it is given, and
+// only once the row is gone. What is left of a deleted row, a [Tombstone],
+// stands until the content is removed, so that no crash leaves files that
+// nobody knows of. Attachments have a protected mount: it answers to no id and
+// is in no list. Except for Catalog, who may do something has been decided before.
 //
 // Values of this package are safe for concurrent use.
 package mount

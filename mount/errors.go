@@ -8,14 +8,33 @@ import (
 
 // The outcomes, wrapped with the subject; compare with errors.Is.
 var (
-	// ErrNotFound: there is no such mount in the scope.
+	// ErrNotFound: there is no such mount, or none that the actor may know of.
 	ErrNotFound = access.NewSentinel("mount: not found", 404, "not_found", "Not found.")
-	// ErrTaken: the name stands for another agent's folder. It takes two agent
-	// ids made to collide; the folder stays with the agent that had it first.
-	ErrTaken = access.NewSentinel("mount: belongs to another agent", 409, "mount_taken", "This folder is not available.")
+	// ErrExists: a mount with that slug is there already, be it in the archive.
+	ErrExists = access.NewSentinel("mount: exists", 409, "mount_exists", "There is a folder of this name already.")
+	// ErrTaken: the name stands for the folder of another agent or session. It
+	// takes two ids made to collide; the folder stays with whose it was first.
+	ErrTaken = access.NewSentinel("mount: belongs to another", 409, "mount_taken", "This folder is not available.")
+	// ErrUndecided: the host could not say what the actor may. Nothing has changed; retry later.
+	ErrUndecided = access.NewSentinel("mount: access could not be decided", 503, "unavailable", "This can't be looked up right now. Try again shortly.")
 	// ErrUnavailable: the storage of the folder can't be reached or used. Nothing is lost; retry later.
 	ErrUnavailable = access.NewSentinel("mount: storage unavailable", 503, "mount_unavailable", "The folder's storage can't be reached right now. Try again shortly.")
 )
+
+// VersionError says that somebody else has changed a mount since it was read: read it again.
+type VersionError struct {
+	Mount            ID
+	Expected, Actual int64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("mount: %s has version %d, expected %d", e.Mount, e.Actual, e.Expected)
+}
+
+// Problem does not depend on who was faster.
+func (e *VersionError) Problem() (status int, code, sentence string) {
+	return 409, "conflict", "Somebody else has changed this folder meanwhile. Look at it again."
+}
 
 // MountError says that a folder that is required could not be carried into the
 // sandbox. Everything that was done for it has been undone.

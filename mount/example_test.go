@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/dir"
 	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/mount"
@@ -101,4 +102,67 @@ func ExampleNewFolders() {
 	// true
 	// true ana
 	// project:web __bkr__agent__06cbfb73-88fe-5cdd-954e-5a9744f9f489__default
+}
+
+// A member of a project makes a folder, and somebody who is none does not learn of it.
+func ExampleNewCatalog() {
+	ctx := context.Background()
+	people := memory.NewDirectory()
+	people.AddProject("web", "ana", "free")
+	people.SetCode("ana", "web", true)
+	catalog, err := mount.NewCatalog(mount.CatalogConfig{Store: memory.New(nil).Mounts(), Directory: people})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	row, err := catalog.Create(ctx, access.Actor{User: "ana"}, mount.Custom{Project: "web", Slug: "assets", Name: "Assets"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(row.Scope, row.Slug, row.Name)
+
+	_, err = catalog.Get(ctx, access.Actor{User: "eve"}, row.ID)
+	fmt.Println(errors.Is(err, mount.ErrNotFound))
+	// Output:
+	// project:web assets Assets
+	// true
+}
+
+// The folders of a session go with it: the rows, and then what they held.
+func ExampleNewPurger() {
+	ctx := context.Background()
+	store := memory.New(nil).Mounts()
+	folders, err := mount.NewFolders(mount.FoldersConfig{Store: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := folders.GetOrCreate(ctx, mount.Folder{Project: "web", Session: "s1"}, "ana"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	purger, err := mount.NewPurger(mount.PurgerConfig{
+		Store: store,
+		Remove: func(ctx context.Context, t mount.Tombstone) error {
+			fmt.Println("removing what is kept for", t.Session, "in", t.Scope)
+			return nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for {
+		n, err := purger.DeleteSession(ctx, "s1", mount.MaxListed)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if n == 0 {
+			break
+		}
+	}
+	// Output:
+	// removing what is kept for s1 in project:web
 }

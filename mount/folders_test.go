@@ -3,6 +3,7 @@ package mount_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestGetOrCreateFillsTheServicesColumns(t *testing.T) {
 	want := mount.Row{
 		ID: row.ID, Scope: "project:web", Slug: "__bkr__agent__" + agentUUID + "__my-notes",
 		Kind: mount.KindAgent, Agent: agentUUID, Name: "my-notes",
-		CreatedBy: "bob", CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		Version: 1, CreatedBy: "bob", CreatedAt: row.CreatedAt, UpdatedBy: "bob", UpdatedAt: row.UpdatedAt,
 	}
 	if row != want {
 		t.Errorf("got %+v, want %+v", row, want)
@@ -99,6 +100,9 @@ func TestFoldersAreApart(t *testing.T) {
 		{Project: "user:web", Agent: "reviewer"},
 		{Project: "web", Agent: "writer"},
 		{Project: "web", Agent: "reviewer", Name: "other"},
+		{Project: "web", Session: "reviewer"},
+		{Project: "web", Session: "reviewer", Name: "default"},
+		{Project: "web", Session: "Reviewer"},
 	} {
 		row, err := folders.GetOrCreate(t.Context(), f, "ana")
 		if err != nil {
@@ -128,6 +132,32 @@ func TestAgentsMadeToCollideStayApart(t *testing.T) {
 	}
 }
 
+// What stands under the slug of a session's folder and is not that folder is
+// not had by who asks for the folder.
+func TestFoldersAreWhatTheirColumnsSay(t *testing.T) {
+	d := newDesk(t)
+	folders := newFolders(t, d.store)
+	slug, err := mount.SessionSlug("s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := mount.Row{ID: "m1", Scope: "project:web", Slug: slug, Kind: mount.KindSession, Session: "another"}
+	plain := mount.Row{ID: "m2", Scope: "project:web", Slug: strings.TrimSuffix(slug, "cwd") + "attachments", Kind: mount.KindSession, Session: "s"}
+	for _, r := range []mount.Row{other, plain} {
+		d.made(d.store.Create(t.Context(), r))
+	}
+	f := mount.Folder{Project: "web", Session: "s"}
+	if row, err := folders.GetOrCreate(t.Context(), f, "ana"); !errors.Is(err, mount.ErrTaken) {
+		t.Errorf("another session's: got %+v, %v; want ErrTaken", row, err)
+	}
+	if row, err := folders.Find(t.Context(), f); !errors.Is(err, mount.ErrNotFound) {
+		t.Errorf("another session's: found %+v, %v", row, err)
+	}
+	if row, err := d.catalog.AttachmentsMount(t.Context(), as("bob"), "web", "s"); !errors.Is(err, mount.ErrTaken) {
+		t.Errorf("what is not protected: got %+v, %v; want ErrTaken", row, err)
+	}
+}
+
 func TestFoldersNameTheBadField(t *testing.T) {
 	store := memory.New(nil).Mounts()
 	good := newFolders(t, store)
@@ -149,6 +179,9 @@ func TestFoldersNameTheBadField(t *testing.T) {
 		{"owner", create(good, mount.Folder{Agent: "reviewer"}, "ana")},
 		{"name", create(good, mount.Folder{Project: "web", Agent: "reviewer", Name: "!!!"}, "ana")},
 		{"by", create(good, f, "\xff")},
+		{"agent", create(good, mount.Folder{Project: "web", Agent: "reviewer", Session: "s"}, "ana")},
+		{"session", create(good, mount.Folder{Project: "web", Session: "\x00"}, "ana")},
+		{"name", create(good, mount.Folder{Project: "web", Session: "s", Name: "Attachments"}, "ana")},
 		{"agent", func() error { _, err := good.Find(t.Context(), mount.Folder{Project: "web"}); return err }},
 	} {
 		err := c.call()

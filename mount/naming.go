@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -10,15 +11,22 @@ import (
 // ReservedPrefix begins every slug that Bunkroom makes. No caller's slug may begin with it.
 const ReservedPrefix = "__bkr__"
 
-// DefaultName is the name of an agent's folder where none is given.
-const DefaultName = "default"
+// The names of folders where none is given.
+const (
+	DefaultName        = "default" // an agent's
+	DefaultSessionName = "cwd"     // a session's: its working directory
+)
+
+// attachments is the name of the session mount that nobody makes or has by name.
+const attachments = "attachments"
 
 // The frozen parts of scopes and slugs: with others every stored row is lost
 // from sight, and its files with it.
 const (
-	scopeProject = "project:"
-	scopeUser    = "user:"
-	agentPrefix  = ReservedPrefix + "agent__"
+	scopeProject  = "project:"
+	scopeUser     = "user:"
+	agentPrefix   = ReservedPrefix + "agent__"
+	sessionPrefix = ReservedPrefix + "session__"
 )
 
 // ScopeOf returns the scope of a session's mounts: "project:" and the
@@ -65,25 +73,63 @@ func AgentSlug(agent access.AgentID, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, err = nameSlug(name)
+	name, err = nameSlug(name, DefaultName)
 	if err != nil {
 		return "", err
 	}
 	return agentSlug(canonical, name), nil
 }
 
+// SessionSlug returns the slug of a session's folder:
+//
+//	__bkr__session__<uuid>__<name>
+//
+// <uuid> is that of version 5 of the session's id, as of an agent's that is no
+// UUID; <name> is as in [AgentSlug], and an empty one [DefaultSessionName]. The
+// name "attachments" is reserved and refused with a [*access.FieldError].
+func SessionSlug(session access.SessionID, name string) (string, error) {
+	if err := access.CheckID("session", session); err != nil {
+		return "", err
+	}
+	name, err := sessionName(name)
+	if err != nil {
+		return "", err
+	}
+	return sessionSlug(session, name), nil
+}
+
+// sessionSlug is SessionSlug of parts that have been checked.
+func sessionSlug(session access.SessionID, name string) string {
+	return sessionPrefix + hashed(string(session)) + "__" + name
+}
+
+func sessionName(name string) (string, error) {
+	slug, err := nameSlug(name, DefaultSessionName)
+	if err == nil && slug == attachments {
+		return "", reserved("name")
+	}
+	return slug, err
+}
+
+func reserved(field string) error {
+	return &access.FieldError{Field: field, Rule: "must not be " + attachments + ", which is reserved"}
+}
+
+// hashed is the UUID of version 5 of what may be any text.
+func hashed(text string) string { return id.Named(text, "bunkroom", "mounts") }
+
 // agentSlug is AgentSlug of parts that are canonical already.
 func agentSlug(canonical access.AgentID, name string) string {
 	part, ok := id.Canonical(string(canonical))
 	if !ok {
-		part = id.Named(string(canonical), "bunkroom", "mounts")
+		part = hashed(string(canonical))
 	}
 	return agentPrefix + part + "__" + name
 }
 
-func nameSlug(name string) (string, error) {
+func nameSlug(name, otherwise string) (string, error) {
 	if name == "" {
-		return DefaultName, nil
+		return otherwise, nil
 	}
 	name, err := access.CheckName("name", name)
 	if err != nil {
@@ -94,6 +140,19 @@ func nameSlug(name string) (string, error) {
 		return "", &access.FieldError{Field: "name", Rule: "must hold a letter a to z or a digit"}
 	}
 	return slug, nil
+}
+
+// checkSlug refuses a slug that no caller may choose. Those that begin as ours
+// do are ours, in whichever case: a forged one would stand where an agent's folder is to be.
+func checkSlug(slug string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	switch {
+	case slug == "" || len(slug) > access.MaxName || slug[0] == '.' || strings.Trim(slug, letters+".") != "":
+		return &access.FieldError{Field: "slug", Rule: fmt.Sprintf("must be 1 to %d letters, digits, underscores, dashes and dots, and not begin with a dot", access.MaxName)}
+	case strings.HasPrefix(strings.ToLower(slug), ReservedPrefix):
+		return &access.FieldError{Field: "slug", Rule: "must not begin with " + ReservedPrefix + ", which is reserved"}
+	}
+	return nil
 }
 
 // slugify knows ASCII only: a frozen form can't depend on tables of letters that grow.

@@ -33,6 +33,31 @@ func TestAgentSlugIsFrozen(t *testing.T) {
 	}
 }
 
+// As TestAgentSlugIsFrozen, but that a session's id is hashed even where it is a UUID.
+func TestSessionSlugIsFrozen(t *testing.T) {
+	for _, c := range []struct{ rule, session, name, want string }{
+		{"an id is hashed", "0192f0c1-2ab4-7cde-8f01-23456789abcd", "", "__bkr__session__5df1c39f-7b00-558a-82a7-2f57c3e4d994__cwd"},
+		{"an id is any text", "any text", "Tax Projects", "__bkr__session__819058ab-73c8-5ed2-993f-19db83ef091a__tax-projects"},
+		{"names alias", "any text", " CWD ", "__bkr__session__819058ab-73c8-5ed2-993f-19db83ef091a__cwd"}, // mounts trap 10
+	} {
+		if got, err := mount.SessionSlug(access.SessionID(c.session), c.name); got != c.want || err != nil {
+			t.Errorf("%s: SessionSlug(%q, %q) = %q, %v; want %q", c.rule, c.session, c.name, got, err, c.want)
+		}
+	}
+	for _, c := range []struct{ field, session, name string }{
+		{"session", "", ""}, {"session", "a\x00", ""}, {"name", "s", "!!!"},
+		{"name", "s", "attachments"}, {"name", "s", " ATTACHMENTS!"},
+	} {
+		got, err := mount.SessionSlug(access.SessionID(c.session), c.name)
+		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != c.field || got != "" {
+			t.Errorf("SessionSlug(%q, %q) = %q, %v; want a FieldError of %s", c.session, c.name, got, err, c.field)
+		}
+	}
+	if slug, err := mount.AgentSlug("reviewer", "attachments"); err != nil { // an agent has none that could be meant
+		t.Errorf("an agent's folder of that name: %q, %v", slug, err)
+	}
+}
+
 // Mounts trap 2: an upper-case or dashless spelling of a UUID made a second
 // mount. What merely looks like a spelling stays an agent of its own.
 func TestSpellingsOfAUUIDAreOneAgent(t *testing.T) {

@@ -116,8 +116,9 @@ func ensure(row Row, f Facts, e Ensure) (Step, error) {
 	next.Generation++
 	next.Nonce = e.Nonce
 	next.Provider, next.Host, next.Deployment, next.Spec = e.Provider, e.Host, e.Deployment, e.Spec
-	if next.Key == "" { // a stored key, and the payer it was derived for, wins
-		next.Key, next.Payer = e.Key, e.Payer
+	next.Payer = e.Payer // of this machine; what earlier ones have in the outbox is still whoever's it was
+	if next.Key == "" {  // a stored key wins: it has named machines
+		next.Key = e.Key
 	}
 	next.Name = Name(next.Key, next.Generation)
 	step := write(next)
@@ -316,8 +317,10 @@ func stop(row Row, f Facts, e Stop) (Step, error) {
 }
 
 // hostGone: with its host every machine on it is gone, and its files with it.
-// What was to be destroyed is, by the operator's word; what was live is lost,
-// and needs no tombstone: should the host come back all the same, a sweep finds what no row names.
+// What was to be destroyed is, by the operator's word; what was live is lost.
+// The lost row names neither machine nor host any more, for it must never leave
+// a tombstone, which nobody could prove: should the host come back all the same,
+// a sweep finds what no row names.
 func hostGone(row Row, e HostGone) (Step, error) {
 	if e.Host == "" || row.Host != e.Host {
 		return Step{}, notAllowed(row, e)
@@ -326,7 +329,7 @@ func hostGone(row Row, e HostGone) (Step, error) {
 	case Creating:
 		return write(cleared(row, None)), nil
 	case Live:
-		row.State, row.AbsentSince = Lost, time.Time{}
+		row.State, row.Incarnation, row.Host, row.AbsentSince = Lost, "", "", time.Time{}
 		return write(row), nil
 	case Destroying:
 		step := write(cleared(row, None))

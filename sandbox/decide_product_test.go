@@ -65,7 +65,7 @@ func rowDims() []dim {
 	return []dim{
 		values(func(g *given, s state) { g.row.State, g.row.Incarnation = s.state, s.incarnation },
 			state{sandbox.None, ""}, state{sandbox.Creating, ""}, state{sandbox.Live, "i1"},
-			state{sandbox.Lost, "i1"}, state{sandbox.Destroying, ""}, state{sandbox.Destroying, "i1"}),
+			state{sandbox.Lost, "i1"}, state{sandbox.Lost, ""}, state{sandbox.Destroying, ""}, state{sandbox.Destroying, "i1"}),
 		values(func(g *given, yes bool) { g.facts.Ended = yes }, false, true),
 		values(func(g *given, h string) { g.row.Host = h }, "here", "there", ""),
 		values(func(g *given, d time.Duration) { g.row.Deadline = now.Add(d) }, tick, 0, -time.Second),
@@ -160,7 +160,7 @@ func base() given {
 		row: sandbox.Row{
 			ID: "s", Version: 3, Session: "session", Provider: "p", Key: "bkr-stored", Payer: "payer", Deployment: "d",
 			Spec: sandbox.Spec{Image: "old"}, Generation: 7, Name: "name-g7", Nonce: "n1", DestroyedAt: now.Add(-24 * time.Hour),
-			MeasuredBytes: 5, MeasuredAt: now.Add(-time.Hour), MeasuredIncarnation: "i0",
+			MeasuredBytes: 5, MeasuredAt: now.Add(-time.Hour), MeasuredIncarnation: "i0", StoredUsed: 7, StoredAt: now.Add(-time.Hour),
 		},
 		facts: sandbox.Facts{Now: now, Window: time.Minute, MaxWindow: time.Hour},
 	}
@@ -336,12 +336,13 @@ func sameError(got, want error) bool {
 func sameRow(a, b *sandbox.Row) bool {
 	return a.ID == b.ID && a.Version == b.Version && a.Session == b.Session && a.Environment == b.Environment &&
 		a.Provider == b.Provider && a.Key == b.Key && a.Payer == b.Payer && a.Deployment == b.Deployment &&
-		a.Spec.Image == b.Spec.Image && slices.Equal(a.Spec.Env, b.Spec.Env) &&
+		a.Spec.Image == b.Spec.Image && a.Spec.Class == b.Spec.Class && slices.Equal(a.Spec.Env, b.Spec.Env) &&
 		a.State == b.State && a.Generation == b.Generation && a.Name == b.Name && a.Incarnation == b.Incarnation &&
 		a.Host == b.Host && a.Nonce == b.Nonce && a.Attempts == b.Attempts &&
 		a.Deadline.Equal(b.Deadline) && a.MaxDeadline.Equal(b.MaxDeadline) && a.NotBefore.Equal(b.NotBefore) &&
 		a.AbsentSince.Equal(b.AbsentSince) && a.LiveAt.Equal(b.LiveAt) && a.DestroyedAt.Equal(b.DestroyedAt) &&
-		a.MeasuredBytes == b.MeasuredBytes && a.MeasuredAt.Equal(b.MeasuredAt) && a.MeasuredIncarnation == b.MeasuredIncarnation
+		a.MeasuredBytes == b.MeasuredBytes && a.MeasuredAt.Equal(b.MeasuredAt) && a.MeasuredIncarnation == b.MeasuredIncarnation &&
+		a.StoredUsed == b.StoredUsed && a.StoredAt.Equal(b.StoredAt)
 }
 
 func TestSameRow(t *testing.T) {

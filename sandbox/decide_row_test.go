@@ -8,23 +8,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDecideRowBuried(t *testing.T) { // rule 3: the trigger fires in every state but none
+func TestDecideRowBuried(t *testing.T) { // rule 3: the trigger fires in every state but none, and but for what was lost with its host
 	for _, state := range []sandbox.State{sandbox.None, sandbox.Creating, sandbox.Live, sandbox.Lost, sandbox.Destroying} {
-		t.Run(state.String(), func(t *testing.T) {
-			row := base().row
-			row.State, row.Host, row.Incarnation, row.NotBefore, row.AbsentSince = state, "here", "i1", later, now
-			got, ok := row.Buried()
-			var want sandbox.Tombstone
-			if state != sandbox.None {
-				want = sandbox.Tombstone{
-					TombstoneKey: sandbox.TombstoneKey{Sandbox: "s", Generation: 7, Incarnation: "i1"},
-					Name:         "name-g7", Provider: "p", Host: "here", Payer: "payer", Deployment: "d", NotBefore: later,
+		for _, incarnation := range []sandbox.Incarnation{"i1", ""} {
+			t.Run(state.String()+" "+string(incarnation), func(t *testing.T) {
+				row := base().row
+				row.State, row.Host, row.Incarnation, row.NotBefore, row.AbsentSince = state, "here", incarnation, later, now
+				got, ok := row.Buried()
+				buried := state != sandbox.None && (state != sandbox.Lost || incarnation != "")
+				var want sandbox.Tombstone
+				if buried {
+					want = sandbox.Tombstone{
+						TombstoneKey: sandbox.TombstoneKey{Sandbox: "s", Generation: 7, Incarnation: incarnation},
+						Name:         "name-g7", Provider: "p", Host: "here", Payer: "payer", Deployment: "d", NotBefore: later,
+					}
 				}
-			}
-			if diff := cmp.Diff(want, got); diff != "" || ok != (state != sandbox.None) {
-				t.Errorf("ok %v, (-want +got) %s", ok, diff)
-			}
-		})
+				if diff := cmp.Diff(want, got); diff != "" || ok != buried {
+					t.Errorf("ok %v, (-want +got) %s", ok, diff)
+				}
+			})
+		}
 	}
 }
 

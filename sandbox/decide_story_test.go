@@ -308,14 +308,17 @@ func TestDecideBackoff(t *testing.T) { // rule 9
 	}
 }
 
-func TestDecideStoredKeyWins(t *testing.T) { // T-13
+func TestDecideStoredKeyWins(t *testing.T) { // T-13; rule 7: whose limit is checked is whose machine is counted
 	l := living(t)
 	l.do(sandbox.Stop{})
 	other := l.ensure("n2")
 	other.Key, other.Payer = "bkr-other", "payer-2"
-	l.do(other)
-	if l.row.Key != "bkr-key" || l.row.Payer != "payer-1" {
-		t.Errorf("key %s of %s, want the stored ones", l.row.Key, l.row.Payer)
+	s := l.do(other)
+	if l.row.Key != "bkr-key" {
+		t.Errorf("key %s, want the stored one", l.row.Key)
+	}
+	if l.row.Payer != "payer-2" || len(s.Bury) != 1 || s.Bury[0].Payer != "payer-1" {
+		t.Errorf("generation 2 is paid for by %s, and the dying one %+v, want each by who had it made", l.row.Payer, s.Bury)
 	}
 }
 
@@ -383,6 +386,9 @@ func TestDecideHostGone(t *testing.T) { // rule 12: from elsewhere nothing is kn
 	}
 	l.refused(l.ensure("n2"), &sandbox.LostError{Sandbox: "sandbox-1", Generation: 1, LastSeen: seen}) // rule 15
 	l.refused(gone, sandbox.ErrNotAllowed)                                                             // said twice
+	if s := l.do(sandbox.Deleted{}); s.Bury != nil {
+		t.Errorf("a tombstone that nobody could ever prove: %+v", s.Bury)
+	}
 
 	l = bound(living(t))
 	l.do(sandbox.Stop{})

@@ -131,12 +131,14 @@ var table = []edge{
 
 	{says: "the host is gone: no machine comes of the attempt", from: "C", on: "host gone", when: []guard{onThatHost}, set: bare},
 	{says: "the host is gone: the machine is lost, and nothing is left to kill", from: "L", on: "host gone",
-		when: []guard{onThatHost}, set: lose},
+		when: []guard{onThatHost}, set: loseWithHost},
 	{says: "the host is gone: so is what was to be destroyed", from: "D", on: "host gone", when: []guard{onThatHost}, set: destroyed},
 
 	{says: "reopen clears ended, never the teardown", from: anyState, on: "reopen", when: []guard{ended}},
 	{says: "nothing there to bury", from: "N", on: "deleted"},
-	{says: "the trigger", from: "CLXD", on: "deleted", more: buryRow},
+	{says: "lost with its host: nothing to bury, for nobody could prove it", from: "X", on: "deleted", when: []guard{nameless}},
+	{says: "the trigger", from: "X", on: "deleted", when: []guard{not(nameless)}, more: buryRow},
+	{says: "the trigger", from: "CLD", on: "deleted", more: buryRow},
 }
 
 // twin matches the table naively and fills a. It returns how many edges fit.

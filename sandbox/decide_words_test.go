@@ -73,6 +73,9 @@ func onThatHost(g *given) bool {
 	return host != "" && host == g.row.Host
 }
 
+// nameless: the row names no machine.
+func nameless(g *given) bool { return g.row.Incarnation == "" }
+
 func found(g *given) []sandbox.Found { return g.event.(sandbox.Observed).Found }
 
 func isReady(m sandbox.Found) bool {
@@ -107,8 +110,9 @@ func begin(g *given, clock time.Time, row *sandbox.Row) {
 	row.State = sandbox.Creating
 	row.Generation = g.row.Generation + 1
 	row.Nonce, row.Provider, row.Host, row.Deployment, row.Spec = e.Nonce, e.Provider, e.Host, e.Deployment, e.Spec
+	row.Payer = e.Payer
 	if g.row.Key == "" {
-		row.Key, row.Payer = e.Key, e.Payer
+		row.Key = e.Key
 	}
 	row.Name = sandbox.Name(row.Key, row.Generation)
 	row.Deadline = clock.Add(g.facts.Window)
@@ -168,6 +172,12 @@ func seen(_ *given, _ time.Time, row *sandbox.Row)       { row.AbsentSince = tim
 func absent(_ *given, clock time.Time, row *sandbox.Row) { row.AbsentSince = clock }
 func lose(_ *given, _ time.Time, row *sandbox.Row) {
 	row.State, row.AbsentSince = sandbox.Lost, time.Time{}
+}
+
+// loseWithHost: nobody could ever prove a machine on that host gone, so that nothing names it any more.
+func loseWithHost(g *given, clock time.Time, row *sandbox.Row) {
+	lose(g, clock, row)
+	row.Incarnation, row.Host = "", ""
 }
 func destroyed(g *given, clock time.Time, row *sandbox.Row) {
 	bare(g, clock, row)

@@ -21,6 +21,8 @@ var (
 	ErrStale = access.NewSentinel("sandbox: machine replaced", 410, "machine_replaced", "The sandbox's machine was replaced.")
 	// ErrWrongHost: the machine lives on another host. It says nothing about whether it exists.
 	ErrWrongHost = access.NewSentinel("sandbox: machine lives on another host", 421, "wrong_host", "This sandbox lives on another host.")
+	// ErrAsleep: the machine sleeps, and what was asked would have to wake it.
+	ErrAsleep = access.NewSentinel("sandbox: machine asleep", 409, "asleep", "The sandbox is asleep.")
 	// ErrNotSent: a Create surely never reached the provider. Retry freely.
 	ErrNotSent = access.NewSentinel("sandbox: create not sent", 503, "not_sent", "The sandbox could not be started. Try again.")
 	// ErrStarting: the machine exists and is not ready yet. Retry later.

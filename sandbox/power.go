@@ -84,3 +84,15 @@ type Reaper interface {
 	// run. ErrInvalid: no tag, or ref names no incarnation. ErrWrongHost: only another host can.
 	Reap(ctx context.Context, ref Ref, tag string) error
 }
+
+// Measurer is a [Provider] that can tell what a machine's disk holds, without waking it.
+type Measurer interface {
+	// Measure returns how many bytes the files of a machine take: what is
+	// allocated on the file system that holds its working directory, a file with several names once. It
+	// changes nothing and wakes nothing, and may take its time: callers bound it by ctx.
+	//
+	// Of a machine whose files can't be looked at without waking it the answer
+	// is ErrAsleep. What can't be read is left out. ErrGone: it is not there,
+	// or another than m names by its Incarnation. ErrInvalid: m names no incarnation. ErrWrongHost.
+	Measure(ctx context.Context, m Ref) (bytes int64, err error)
+}

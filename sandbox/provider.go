@@ -63,6 +63,9 @@ type Ref struct {
 
 // Spec says what kind of machine is wanted. It is stored with the intent to make one.
 type Spec struct {
+	// Class is the size of the machine, in the host's own words. What it costs
+	// goes by it; a provider that has sizes may read it. Empty where there is one size.
+	Class string `json:"class,omitempty"`
 	// Image is the provider's word for what the machine starts from; empty is its default.
 	Image string `json:"image,omitempty"`
 	// Env are variables, "NAME=value", that every process of the sandbox sees. No secrets.

@@ -44,7 +44,7 @@ type Row struct {
 
 	Provider   string        // whose machines it uses
 	Key        Key           // stored once derived; see DeriveKey
-	Payer      access.UserID // tenant of Key, and whose machine limit it counts against
+	Payer      access.UserID // who pays for the machine of Generation, and whose limit it counts against
 	Deployment string        // which installation it belongs to; a label on every machine
 	Spec       Spec          // what was asked for with the latest intent
 
@@ -66,6 +66,9 @@ type Row struct {
 	MeasuredBytes       int64
 	MeasuredAt          time.Time
 	MeasuredIncarnation Incarnation
+	// What its disks have held over time, in KiB-seconds, up to StoredAt: a counter that only grows, over all its machines.
+	StoredUsed int64
+	StoredAt   time.Time
 }
 
 // Ref names the row's machine to its provider.
@@ -107,10 +110,11 @@ func (t Tombstone) Ref() Ref {
 
 // Buried returns the tombstone that must be left where the row is deleted, or
 // gives its machine up for a new generation, and whether there is one: only a
-// row in state None leaves none. The delete triggers of the stores do the
+// row in state None leaves none, and one whose machine was Lost with its host,
+// which has no incarnation any more. The delete triggers of the stores do the
 // same in SQL. Its AbsentSince is zero: proof counts from when it entered the outbox.
 func (r Row) Buried() (Tombstone, bool) {
-	if r.State == None {
+	if r.State == None || r.State == Lost && r.Incarnation == "" {
 		return Tombstone{}, false
 	}
 	t := r.tombstone(r.Incarnation)

@@ -214,15 +214,13 @@ func TestDirectoryOutage(t *testing.T) {
 		}
 	})
 
-	inWorld(t, "T-57: a payer that can't be found out is nobody: no work, nothing asked of the gate", immediate, func(t *testing.T, w *world) {
+	inWorld(t, "T-57: where the project's payer can't be found out the session's owner pays: nothing runs unmetered", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
-		_, v := r.spawn(ann)
+		s, _ := r.spawn(bob)
 		w.dir.Blind(access.WantBilling)
-		r.meddle(nil)
-		_, err := r.Open(t.Context(), ann, inConversation(v.ID))
-		wantErr(t, "Open", err, session.ErrUnavailable)
-		if n := r.count("commit", "admit", "acquire", "create"); n > 0 {
-			t.Errorf("called %v", r.calls())
+		wk := r.mustWork(ada, inSession(s.ID))
+		if h := w.gate.all()[wk.ID()]; h.intent.Payer != bob.User || wk.Payer() != bob.User {
+			t.Errorf("charged %+v, work says %s", h.intent, wk.Payer())
 		}
 	})
 

@@ -41,7 +41,11 @@ type Config struct {
 	Limits func(access.Plan) Limits
 
 	// Deployment labels every machine, so that two installations with one
-	// account at a provider leave each other's alone. Default "bunkroom".
+	// account at a provider leave each other's alone: a sweep takes what bears
+	// its own label, and no row of its own names, for forgotten, and has it destroyed.
+	// It has no default, which two installations would share unawares; give each
+	// one that no other has, and keep it, or what bears the old one is swept no
+	// more. Required with Sandboxes.
 	Deployment string
 	// Replica is this process: it shows in leases, and in the *ElsewhereError
 	// of another, so that the address at which other processes reach this one
@@ -52,6 +56,10 @@ type Config struct {
 	// Lease is how long a work lease lasts unless it is renewed; it is renewed
 	// three times in that time. Default 1 minute.
 	Lease time.Duration
+	// Hold is how long what a work reserves with the Gate lasts unless it is
+	// renewed; what the work used is accounted for, and the hold renewed, three times in that
+	// time, as far as leases are renewed that often. At least as long as Lease. Default 15 minutes, or Lease where that is longer.
+	Hold time.Duration
 	// CallTimeout bounds one call to a provider. Default 1 minute.
 	CallTimeout time.Duration
 
@@ -91,9 +99,6 @@ func New(c Config) (*Service, error) {
 	if c.Limits == nil {
 		c.Limits = func(access.Plan) Limits { return Limits{} }
 	}
-	if c.Deployment == "" {
-		c.Deployment = "bunkroom"
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -108,6 +113,9 @@ func New(c Config) (*Service, error) {
 	}
 	if c.Lease == 0 {
 		c.Lease = time.Minute
+	}
+	if c.Hold == 0 {
+		c.Hold = max(15*time.Minute, c.Lease)
 	}
 	if c.CallTimeout == 0 {
 		c.CallTimeout = time.Minute
@@ -133,13 +141,13 @@ func New(c Config) (*Service, error) {
 	}
 	runner := &Runner{
 		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, process: process,
-		lease: c.Lease, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{},
+		lease: c.Lease, holding: c.Hold, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{},
 	}
 	return &Service{
 		Catalog: &Catalog{rows: rows, newID: c.NewID},
 		Runner:  runner,
 		Keeper: &Keeper{
-			machines: machines, leases: c.Leases, mine: runner.has, draining: runner.isDraining,
+			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease}, mine: runner.has, draining: runner.isDraining,
 			replica: c.Replica, process: process, idleAfter: c.IdleAfter, log: c.Log,
 			purging: purging{c.Purgers, runner.cancel},
 		},
@@ -157,6 +165,8 @@ func (c *Config) check() (map[string]sandbox.Provider, error) {
 		return nil, field("Directory", "must be set")
 	case c.Lease < minLease:
 		return nil, field("Lease", fmt.Sprintf("must be at least %v", minLease))
+	case c.Hold < c.Lease:
+		return nil, field("Hold", "must be at least as long as Lease")
 	case slices.Contains(c.Purgers, nil):
 		return nil, field("Purgers", "must not hold nil")
 	case c.CallTimeout < 0:
@@ -165,9 +175,13 @@ func (c *Config) check() (map[string]sandbox.Provider, error) {
 		return nil, field("IdleAfter", fmt.Sprintf("must be 0, or at least %v", minIdle))
 	case len(c.Sandboxes) > 0 && len(c.KeySecret) < sandbox.MinSecret:
 		return nil, field("KeySecret", fmt.Sprintf("must have at least %d bytes, has %d", sandbox.MinSecret, len(c.KeySecret)))
+	case len(c.Sandboxes) > 0 && c.Deployment == "":
+		return nil, field("Deployment", "must be set where Sandboxes are, and be this installation's alone")
 	}
-	if err := access.CheckID("Deployment", c.Deployment); err != nil {
-		return nil, err
+	if c.Deployment != "" {
+		if err := access.CheckID("Deployment", c.Deployment); err != nil {
+			return nil, err
+		}
 	}
 	if err := access.CheckID("Replica", c.Replica); err != nil {
 		return nil, err

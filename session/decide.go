@@ -36,6 +36,8 @@ func Decide(s Snapshot, c Command) (Decision, error) {
 		return deleteEnvironment(s, c)
 	case CommandEnsure:
 		return ensure(s, c)
+	case CommandMeasured:
+		return measured(s, c)
 	case CommandHappened:
 		step, err := sandbox.Decide(s.Sandbox, s.machineFacts(c.Terms), c.Event)
 		if err != nil {
@@ -260,7 +262,7 @@ func (s Snapshot) machine(step sandbox.Step) Decision {
 	}
 	switch {
 	case step.Write:
-		row := step.Row
+		row := stopsCounting(s.Sandbox, step.Row, s.Now)
 		d.Change.Sandbox, d.Change.Stamps = &row, step.Stamps
 		if step.RequireIdle {
 			d.Change.Idle = row.ID

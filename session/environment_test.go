@@ -293,7 +293,8 @@ func TestOneSandboxForAllBorrowers(t *testing.T) {
 		if row.Payer != "ann" || row.Spec.Image != "bench" || w.boxes.Machines()[0].Labels[sandbox.LabelSandbox] != string(row.ID) {
 			t.Errorf("row %+v, machines %+v", row, w.boxes.Machines())
 		}
-		if len(told) != 1 || told[0].Environment.ID != id || told[0].Session.ID != s.ID || told[0].Payer != "ann" || told[0].Plan != "pro" {
+		// Once for who pays to be asked what it costs, and once to have it made.
+		if len(told) != 2 || told[1] != told[0] || told[0].Environment.ID != id || told[0].Session.ID != s.ID || told[0].Payer != "ann" || told[0].Plan != "pro" {
 			t.Errorf("told %+v", told)
 		}
 		own, _ := r.spawn(ann)

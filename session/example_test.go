@@ -20,7 +20,7 @@ func ExampleNew() {
 	service, err := session.New(session.Config{
 		Store: db.Sessions(), Leases: db.Leases(), Directory: people,
 		Sandboxes: []sandbox.Provider{memory.NewSandboxes(nil)},
-		KeySecret: []byte("at least thirty-two bytes of secret"),
+		KeySecret: []byte("at least thirty-two bytes of secret"), Deployment: "shop-eu",
 	})
 	if err != nil {
 		panic(err)
@@ -44,7 +44,7 @@ func ExampleRunner_Run() {
 	}
 	service, err := session.New(session.Config{
 		Store: db.Sessions(), Leases: db.Leases(), Directory: people,
-		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("at least thirty-two bytes of secret"),
+		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("at least thirty-two bytes of secret"), Deployment: "shop-eu",
 	})
 	if err != nil {
 		panic(err)
@@ -82,7 +82,7 @@ func ExampleCatalog_CreateEnvironment() {
 	}
 	service, err := session.New(session.Config{
 		Store: db.Sessions(), Leases: db.Leases(), Directory: people,
-		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("at least thirty-two bytes of secret"),
+		Sandboxes: []sandbox.Provider{boxes}, KeySecret: []byte("at least thirty-two bytes of secret"), Deployment: "shop-eu",
 	})
 	if err != nil {
 		panic(err)

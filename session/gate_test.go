@@ -33,6 +33,8 @@ type hold struct {
 	spans   []billing.Usage
 	settled int // Settle with Last
 	given   int // Release
+	// abandoned: somebody else has closed it; whoever comes back accounts for nothing more.
+	abandoned bool
 }
 
 // used is the time accounted for.
@@ -64,24 +66,31 @@ func (g *gate) Admit(_ context.Context, in billing.Intent) (billing.Ticket, erro
 		h = &hold{intent: in, until: time.Now().Add(in.TTL)}
 		g.holds[string(in.ID)] = h
 	}
-	return billing.Ticket{Hold: in.ID, Until: h.until, Free: g.free}, nil
+	return billing.Ticket{Intent: in, Until: h.until, Free: g.free}, nil
 }
 
 func (g *gate) Settle(_ context.Context, t billing.Ticket, u billing.Usage) (billing.Ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	h := g.holds[string(t.Hold)]
+	h := g.holds[string(t.Intent.ID)]
 	if h == nil {
-		g.t.Errorf("settled a hold %s that was never admitted", t.Hold)
+		g.t.Errorf("settled a hold %s that was never admitted", t.Intent.ID)
 		return t, nil
+	}
+	again := u.To.Equal(u.From) || slices.ContainsFunc(h.spans, same(u))
+	switch {
+	case h.settled > 0 && !h.abandoned && again: // the reply was lost
+		return t, nil
+	case h.settled > 0:
+		return t, &billing.RefusedError{Payer: h.intent.Payer, Decision: billing.AdmitDecision{Reason: billing.RefusedHoldEnded}}
 	}
 	switch last := len(h.spans) - 1; {
 	case u.To.Before(u.From):
-		g.t.Errorf("hold %s: span %v to %v runs backwards", t.Hold, u.From, u.To)
-	case last >= 0 && h.spans[last].From.Equal(u.From) && h.spans[last].To.Equal(u.To) && !u.To.Equal(u.From):
-		// the same span again: accounted for once
+		g.t.Errorf("hold %s: span %v to %v runs backwards", t.Intent.ID, u.From, u.To)
+	case last >= 0 && (u.To.Equal(u.From) && u.To.Before(h.spans[last].To) || slices.ContainsFunc(h.spans, same(u))):
+		// the same again, however late: accounted for once
 	case last >= 0 && !h.spans[last].To.Equal(u.From):
-		g.t.Errorf("hold %s: span %v to %v does not begin where it is billed to, %v", t.Hold, u.From, u.To, h.spans[last].To)
+		g.t.Errorf("hold %s: span %v to %v does not begin where it is billed to, %v", t.Intent.ID, u.From, u.To, h.spans[last].To)
 	default:
 		h.spans = append(h.spans, u)
 	}
@@ -89,21 +98,47 @@ func (g *gate) Settle(_ context.Context, t billing.Ticket, u billing.Usage) (bil
 		h.settled++
 		h.until = time.Time{}
 	} else {
-		h.until = time.Now().Add(h.intent.TTL)
+		h.until = time.Now().Add(u.TTL)
 	}
 	t.Until = h.until
 	if g.broke {
-		return t, &billing.RefusedError{Payer: h.intent.Payer, Reason: "out of credit"}
+		return t, &billing.RefusedError{Payer: h.intent.Payer, Decision: billing.AdmitDecision{Reason: billing.RefusedCredit}}
 	}
 	return t, nil
+}
+
+// same reports whether a span is u.
+func same(u billing.Usage) func(billing.Usage) bool {
+	return func(v billing.Usage) bool { return v.From.Equal(u.From) && v.To.Equal(u.To) && v.To.After(v.From) }
 }
 
 func (g *gate) Release(_ context.Context, t billing.Ticket) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if h := g.holds[string(t.Hold)]; h != nil {
+	if h := g.holds[string(t.Intent.ID)]; h != nil {
 		h.given++
 		h.until = time.Time{}
+	}
+	return nil
+}
+
+// Abandon accounts for what is left of a work whose process has died.
+func (g *gate) Abandon(_ context.Context, a billing.Abandoned) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.holds {
+		if h.intent.Work != a.Work || h.settled+h.given > 0 {
+			continue
+		}
+		h.until, h.abandoned = time.Time{}, true
+		if len(h.spans) == 0 {
+			h.given++
+			continue
+		}
+		h.settled++
+		if through := h.spans[len(h.spans)-1].To; a.Through.After(through) {
+			h.spans = append(h.spans, billing.Usage{From: through, To: a.Through, Last: true})
+		}
 	}
 	return nil
 }
@@ -156,5 +191,5 @@ func has(i sandbox.Incarnation) func(memory.Machine) bool {
 
 // refused is what a gate says that lets nothing start.
 func refused(payer access.UserID) error {
-	return &billing.RefusedError{Payer: payer, Reason: "out of credit"}
+	return &billing.RefusedError{Payer: payer, Decision: billing.AdmitDecision{Reason: billing.RefusedCredit}}
 }

@@ -107,7 +107,7 @@ func (w *world) replica(change ...func(*session.Config)) *replica {
 	c := session.Config{
 		Store: &wiredStore{w.db.Sessions(), line, w}, Leases: wiredLeases{w.db.Leases(), line},
 		Directory: wiredDirectory{w.dir, line}, Gate: wiredGate{w.gate, line},
-		Sandboxes: []sandbox.Provider{wiredProvider{w.boxes, line, w}}, KeySecret: secret,
+		Sandboxes: []sandbox.Provider{wiredProvider{w.boxes, line, w}}, KeySecret: secret, Deployment: "bunkroom", Hold: 2 * time.Minute,
 		Limits: func(access.Plan) session.Limits { return w.limits },
 		Audit: func(_ context.Context, e access.Event) {
 			w.mu.Lock()
@@ -159,6 +159,7 @@ func (r *replica) mustWork(a access.Actor, q session.WorkRequest) *session.Work 
 	if err != nil {
 		r.w.Fatalf("Open(%+v): %v", q, err)
 	}
+	synctest.Wait() // until it is noted that work has begun
 	return wk
 }
 

@@ -13,7 +13,11 @@ import (
 // beat renews the lease and accounts for the time used, three times in the
 // life of a lease, and stops the work where it may not go on. It runs from
 // the acquisition of the lease until the work is closed; time is accounted for
-// from when work begins.
+// from when work begins, and that it begins is noted with whoever accounts for
+// it at once: from then on it is charged, whatever becomes of this process.
+//
+// Whatever it asks answers within the time it has, or is not waited for: a
+// database or gate that does not answer must not delay the stop.
 func (w *Work) beat() {
 	defer close(w.beating)
 	begun := false
@@ -21,6 +25,11 @@ func (w *Work) beat() {
 	touched := time.Now()
 	next := w.until.Add(-lease * 2 / 3)
 	for {
+		select {
+		case <-w.quit: // what is being closed renews nothing any more, be it due or not
+			return
+		default:
+		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-w.quit:
@@ -30,21 +39,23 @@ func (w *Work) beat() {
 			timer.Stop()
 			begun = true
 			w.starts()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), lease/4)
+			w.account(ctx, grace)
+			cancel()
 			continue
 		case <-timer.C:
 		}
-		// A database that does not answer must not delay the stop below.
 		stop, _ := w.latest(begun)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
 		w.renew(ctx)
 		if begun {
-			w.account(ctx, grace)
+			if w.accounts() {
+				w.account(ctx, grace)
+			}
 			w.watch(ctx)
 			if time.Since(touched) >= time.Minute {
 				touched = time.Now()
-				if err := w.runner.rows.store.Touch(ctx, Address{Session: w.session, Conversation: w.conversation}); err != nil {
-					w.runner.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
-				}
+				w.touch(ctx)
 			}
 		}
 		cancel()
@@ -76,8 +87,8 @@ func (w *Work) latest(begun bool) (time.Time, error) {
 }
 
 func (w *Work) renew(ctx context.Context) {
-	asked := time.Now()
-	l, err := w.runner.leases.Renew(ctx, w.lease)
+	asked, held := time.Now(), w.lease
+	l, err := guarded(ctx, func(ctx context.Context) (Lease, error) { return w.runner.leases.Renew(ctx, held) })
 	switch {
 	case err == nil:
 		w.lease = l
@@ -89,11 +100,18 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
+// accounts reports whether it is time to account for what was used: where the
+// next beat would come after more than a third of what the hold lasts, or the last try has come to nothing.
+func (w *Work) accounts() bool {
+	return w.failing || !w.noted || w.clock.now().Sub(w.billed)+w.runner.lease/3 >= w.runner.holding/3
+}
+
 // account posts the time used since the last time, and renews the hold. What
 // could not be posted is posted with the next beat, or when the work closes.
 func (w *Work) account(ctx context.Context, grace time.Duration) {
 	err := w.settle(ctx, false)
 	var refused *billing.RefusedError
+	w.failing = err != nil && !errors.As(err, &refused)
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
@@ -111,34 +129,51 @@ func (w *Work) account(ctx context.Context, grace time.Duration) {
 func (w *Work) settle(ctx context.Context, last bool) error {
 	var refused *billing.RefusedError
 	if w.posted.After(w.billed) {
-		err := w.post(ctx, billing.Usage{From: w.billed, To: w.posted})
+		err := w.post(ctx, billing.Usage{From: w.billed, To: w.posted, TTL: w.runner.holding})
 		if err != nil && !(last && errors.As(err, &refused)) {
 			return err
 		}
 	}
 	now := w.clock.now()
-	if now.Equal(w.billed) && !last {
+	switch {
+	case !last && !w.noted:
+		return w.post(ctx, billing.Usage{From: w.billed, To: w.billed, TTL: w.runner.holding})
+	case !last && now.Equal(w.billed):
 		return nil
 	}
-	return w.post(ctx, billing.Usage{From: w.billed, To: now, Last: last})
+	return w.post(ctx, billing.Usage{From: w.billed, To: now, Last: last, TTL: w.runner.holding})
 }
 
 func (w *Work) post(ctx context.Context, u billing.Usage) error {
 	w.posted = u.To
-	t, err := w.runner.gate.Settle(ctx, w.ticket, u)
+	old, span := w.ticket, u
+	t, err := guarded(ctx, func(ctx context.Context) (billing.Ticket, error) { return w.runner.gate.Settle(ctx, old, span) })
 	var refused *billing.RefusedError
-	switch {
-	case err == nil:
-		w.ticket, w.billed = t, u.To
-	case errors.As(err, &refused):
-		w.billed = u.To
+	if err == nil || t.Intent.ID != "" { // a gate that never answered has no say
+		w.ticket = t
+	}
+	if err == nil || errors.As(err, &refused) {
+		w.billed, w.noted = u.To, true
 	}
 	return err
 }
 
+// touch notes that the session is worked in.
+func (w *Work) touch(ctx context.Context) {
+	at := Address{Session: w.session, Conversation: w.conversation}
+	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.runner.rows.store.Touch(ctx, at)
+	})
+	if err != nil {
+		w.runner.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
+	}
+}
+
 // watch stops the work where its session has ended, or its machine is not the session's any more.
 func (w *Work) watch(ctx context.Context) {
-	s, err := w.runner.rows.store.Load(ctx, Address{Session: w.session})
+	s, err := guarded(ctx, func(ctx context.Context) (Snapshot, error) {
+		return w.runner.rows.store.Load(ctx, Address{Session: w.session})
+	})
 	switch {
 	case errors.Is(err, ErrNotFound):
 		w.stop(ErrEnded)
@@ -150,5 +185,7 @@ func (w *Work) watch(ctx context.Context) {
 		w.stop(ErrEnvironmentGone)
 	case s.Sandbox.State != sandbox.Live || s.Sandbox.Incarnation != w.sb.Ref().Incarnation:
 		w.stop(sandbox.ErrGone)
+	case s.Sandbox.MeasuredIncarnation == s.Sandbox.Incarnation:
+		w.measured = s.Sandbox.MeasuredAt
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 )
 
 // host asks the host application and tells it of denials.
@@ -76,26 +77,10 @@ func (h host) rule(ctx context.Context, a access.Actor, f answer, d access.Decis
 	return d.Err(verb, object, notFound)
 }
 
-// payer is the account charged: the owner of what is personal, or else the
-// project's owner, whom only the host knows. It is never guessed.
-func payer(s Session, f answer) (access.UserID, error) {
-	if s.Project == "" {
-		return s.Owner, nil
-	}
-	if f.Payer == "" {
-		return "", fmt.Errorf("%w: session %s: payer of project unresolved: %w", ErrUnavailable, s.ID, orUnknown(f.fault))
-	}
-	return f.Payer, nil
+// paying is what is known of who pays for a session.
+func (s Session) paying(f answer) billing.Paying {
+	return billing.Paying{Owner: s.Owner, Project: s.Project, Account: f.Payer}
 }
-
-func orUnknown(err error) error {
-	if err == nil {
-		return errPayerUnknown
-	}
-	return err
-}
-
-var errPayerUnknown = access.NewSentinel("session: the directory named no payer", 503, "unavailable", "Who pays could not be found out. Try again shortly.")
 
 // The not-found errors. They are made from the id as it was asked for, so
 // that an absent id and somebody else's give the same bytes.

@@ -20,23 +20,39 @@ const (
 // long. That nobody does is checked by the commit itself: a work that begins at
 // the same time either finds the machine, and then it stays, or finds it on
 // its way out and gets a new one.
+//
+// What a work's lease still stands on keeps its place in the line: to move it
+// to the end would also put off that its machine is looked at, and with it the end of a lease nobody holds any more.
 func (k *Keeper) stopIdle(ctx context.Context) error {
 	store := k.machines.rows.store
+	seen, worked := map[sandbox.ID]bool{}, 0
 	var waited []sandbox.ID
 	var fault error
-	for due, err := range store.Due(ctx, DueQuery{Kinds: DueIdle, Hosts: k.hosts(), Limit: idleCap, Idle: k.idleAfter}) {
-		if err != nil {
-			fault = errors.Join(fault, err)
-			break
+	for limit, found := idleCap, 0; ; limit, found = 2*limit, 0 {
+		for due, err := range store.Due(ctx, DueQuery{Kinds: DueIdle, Hosts: k.hosts(), Limit: limit, Idle: k.idleAfter}) {
+			if err != nil {
+				fault = errors.Join(fault, err)
+				break
+			}
+			id := due.Snapshot.Sandbox.ID
+			if found++; seen[id] {
+				continue
+			}
+			seen[id] = true
+			switch stopped, err := k.stopOne(ctx, due.Snapshot); {
+			case errors.Is(err, sandbox.ErrWorking):
+				worked++
+			case err != nil:
+				fault = errors.Join(fault, fmt.Errorf("session: idle stop of %s: %w", due.Snapshot.subject(), err))
+				waited = append(waited, id)
+			case !stopped:
+				waited = append(waited, id)
+			}
+			if ctx.Err() != nil {
+				break
+			}
 		}
-		stopped, err := k.stopOne(ctx, due.Snapshot)
-		if err != nil {
-			fault = errors.Join(fault, fmt.Errorf("session: idle stop of %s: %w", due.Snapshot.subject(), err))
-		}
-		if !stopped {
-			waited = append(waited, due.Snapshot.Sandbox.ID)
-		}
-		if ctx.Err() != nil {
+		if found < limit || worked <= limit/2 || fault != nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -50,7 +66,7 @@ func (k *Keeper) stopIdle(ctx context.Context) error {
 	return fault
 }
 
-// stopOne stops one session's machine if nobody has come to work since it was found idle.
+// stopOne stops one session's machine if nobody has come to work since it was found idle. ErrWorking: somebody has, or had and the lease still stands.
 func (k *Keeper) stopOne(ctx context.Context, found Snapshot) (stopped bool, err error) {
 	m := k.machines
 	s, err := m.rows.store.Load(ctx, found.owner())
@@ -66,8 +82,8 @@ func (k *Keeper) stopOne(ctx context.Context, found Snapshot) (stopped bool, err
 		return Decide(s, CommandIdle{Terms: m.terms(s.Sandbox)})
 	})
 	switch {
-	case errors.Is(err, sandbox.ErrWorking), errors.Is(err, sandbox.ErrNotAllowed), errors.Is(err, ErrStale):
-		return false, nil // somebody works, or has changed it meanwhile
+	case errors.Is(err, sandbox.ErrNotAllowed), errors.Is(err, ErrStale):
+		return false, nil // somebody has changed it meanwhile
 	case err != nil:
 		return false, err
 	}

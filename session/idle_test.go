@@ -79,6 +79,23 @@ func TestIdleStop(t *testing.T) {
 		}
 	})
 
+	inWorld(t, "a machine that vanished under a dead process's lease is found lost although idle stops are tried and refused", immediate, func(t *testing.T, w *world) {
+		id := w.crashed()
+		row := w.snap(id).Sandbox
+		r := w.replica(idleAfter(time.Minute))
+		r.serve(t)
+		if !w.boxes.Kill(row.Incarnation) {
+			t.Fatal("there was no machine")
+		}
+		time.Sleep(time.Hour)
+		if row := w.snap(id).Sandbox; row.State != sandbox.Lost {
+			t.Errorf("row %+v", row)
+		}
+		if left := w.expired(); len(left) > 0 {
+			t.Errorf("leases left %+v", left)
+		}
+	})
+
 	inWorld(t, "a machine that is slow to die is finished by the next pass", lagging, func(t *testing.T, w *world) {
 		r := w.replica(idleAfter(time.Hour))
 		id := r.warm()

@@ -231,7 +231,7 @@ func TestConfig(t *testing.T) {
 		db := memory.New(nil)
 		return session.Config{
 			Store: db.Sessions(), Leases: db.Leases(), Directory: memory.NewDirectory(),
-			Sandboxes: []sandbox.Provider{memory.NewSandboxes(nil)}, KeySecret: secret,
+			Sandboxes: []sandbox.Provider{memory.NewSandboxes(nil)}, KeySecret: secret, Deployment: "bunkroom",
 		}
 	}
 	if _, err := session.New(good()); err != nil {
@@ -255,6 +255,7 @@ func TestConfig(t *testing.T) {
 		{"Sandboxes", "unbound with a host", func(c *session.Config) {
 			c.Sandboxes = append(c.Sandboxes, odd{sandbox.Info{Provider: "x", Host: "h"}})
 		}},
+		{"Deployment", "missing: two installations would share a default, and sweep each other's machines", func(c *session.Config) { c.Deployment = "" }},
 		{"Deployment", "oversize", func(c *session.Config) { c.Deployment = strings.Repeat("x", access.MaxID+1) }},
 		{"Deployment", "with a NUL", func(c *session.Config) { c.Deployment = "a\x00" }},
 		{"Replica", "not UTF-8", func(c *session.Config) { c.Replica = "\xff" }},
@@ -272,7 +273,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	rows := good()
-	rows.Sandboxes, rows.KeySecret = nil, nil
+	rows.Sandboxes, rows.KeySecret, rows.Deployment = nil, nil, ""
 	if _, err := session.New(rows); err != nil {
 		t.Errorf("New for rows alone: %v", err)
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 )
 
 // Keeper finishes what was left unfinished: machines that a dead process was
@@ -18,6 +20,7 @@ import (
 type Keeper struct {
 	machines  *machines
 	leases    Leases
+	accounts  accounts
 	mine      func(work string) bool // whether a work is open in this process
 	draining  func() bool            // whether no work may begin in it any more
 	replica   string
@@ -39,12 +42,15 @@ type Chore struct {
 const (
 	reclaimEvery = 30 * time.Second
 	slotsEvery   = 30 * time.Second
+	moneyEvery   = 10 * time.Minute
 )
 
 // Serve does the Keeper's own chores, and more of the host's, until ctx ends,
 // and then returns nil once none is running any more. Each chore runs under a
-// lease, so that of several replicas one does it at a time. What a chore
-// returns is logged; it runs again all the same. A [*access.FieldError] names
+// lease, which the replica that made a run keeps until the next is due, so that
+// of several replicas one does it at a time, as often as one alone would. What a chore
+// returns, or panics with, is logged; it runs again all the same, on whichever replica is the first to.
+// Where a replica dies and does not come back under its name, its chores are another's once their leases run out, a minute after they would have been due. A [*access.FieldError] names
 // what is wrong with a chore; then nothing runs.
 //
 // While it runs, and until the process drains, other processes find this one
@@ -60,9 +66,11 @@ func (k *Keeper) Serve(ctx context.Context, more ...Chore) error {
 	}
 	for _, c := range append(own, more...) {
 		running.Go(func() {
+			var turn Lease
 			for {
-				k.do(ctx, c)
+				turn = k.do(ctx, c)
 				if !sleep(ctx, c.Every) {
+					k.giveUp(ctx, c, turn)
 					return
 				}
 			}
@@ -81,6 +89,12 @@ func (k *Keeper) chores() []Chore {
 		{Name: "reclaim " + here, Every: reclaimEvery, Run: k.reclaimChore},
 		{Name: "slots " + k.replica, Every: slotsEvery, Run: k.freeSlots},
 		{Name: "sweep " + here, Every: sweepEvery, Run: k.sweepChore},
+	}
+	if _, ok := k.accounts.gate.(billing.StorageMeter); ok {
+		own = append(own, Chore{Name: "storage", Every: storageEvery, Run: k.storageChore})
+	}
+	if s, ok := k.accounts.gate.(billing.Sweeper); ok {
+		own = append(own, Chore{Name: "money", Every: moneyEvery, Run: s.Sweep})
 	}
 	if k.idleAfter > 0 {
 		own = append(own, Chore{Name: "idle " + here, Every: idleEvery, Run: k.stopIdle})
@@ -124,21 +138,51 @@ func checkChores(own, more []Chore) error {
 	return nil
 }
 
-// do runs a chore once if its lease can be had.
-func (k *Keeper) do(ctx context.Context, c Chore) {
-	l, err := k.leases.Acquire(ctx, Lease{Kind: LeaseSweep, Name: c.Name, Holder: k.replica, Replica: k.replica, For: c.Every + time.Minute})
+// do runs a chore once if its lease can be had. The lease outlasts a run that
+// went well until the next is due, so that no other replica makes it meanwhile; it is returned.
+func (k *Keeper) do(ctx context.Context, c Chore) Lease {
+	turn, err := k.leases.Acquire(ctx, Lease{Kind: LeaseSweep, Name: c.Name, Holder: k.replica, Replica: k.replica, For: c.Every + time.Minute})
 	var held *HeldError
 	switch {
 	case errors.As(err, &held):
-		return
+		return Lease{}
 	case err != nil:
 		k.complain(ctx, c.Name, err)
+		return Lease{}
+	}
+	if err := c.run(ctx); err != nil {
+		k.complain(ctx, c.Name, err)
+		k.giveUp(ctx, c, turn) // another may fare better
+		return Lease{}
+	}
+	turn.For = c.Every
+	switch rest, err := k.leases.Renew(ctx, turn); {
+	case err == nil:
+		return rest
+	case !errors.Is(err, ErrFenced): // which it is where the run took longer than its lease
+		k.complain(ctx, c.Name, err)
+	}
+	return turn
+}
+
+// run runs the chore. A panic is an error: it is the host's code, and may spoil no other chore.
+func (c Chore) run(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("session: chore panicked: %v", p)
+		}
+	}()
+	return c.Run(ctx)
+}
+
+// giveUp releases the lease of a chore, if there is one, so that another replica need not wait for its end.
+func (k *Keeper) giveUp(ctx context.Context, c Chore, turn Lease) {
+	if turn.Fence == 0 {
 		return
 	}
-	k.complain(ctx, c.Name, c.Run(ctx))
 	closing, cancel := detached(ctx)
 	defer cancel()
-	k.complain(ctx, c.Name, k.leases.Release(closing, l))
+	k.complain(ctx, c.Name, k.leases.Release(closing, turn))
 }
 
 func (k *Keeper) complain(ctx context.Context, chore string, err error) {

@@ -152,6 +152,63 @@ func TestConversationLimit(t *testing.T) {
 }
 
 func TestMachineLimit(t *testing.T) {
+	inWorld(t, "rule 7: a machine counts against whoever pays for it now, not who paid for the sandbox's first", immediate, func(t *testing.T, w *world) {
+		r := w.replica(func(c *session.Config) {
+			c.Limits = func(p access.Plan) session.Limits {
+				if p == "free" {
+					return session.Limits{Machines: 1}
+				}
+				return session.Limits{Machines: 3}
+			}
+		})
+		w.dir.AddProject("z", "ann", "free")
+		w.dir.AddAgent("z", "zed", true)
+		for _, u := range []access.UserID{"ann", "bob"} {
+			w.dir.SetCode(u, "z", true)
+		}
+		spawn := func() session.ID {
+			s, _, err := r.Spawn(t.Context(), ann, session.Spawn{Project: "z", Agent: "zed"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.ID
+		}
+		open := func(id session.ID) error {
+			q := inSession(id)
+			q.Reopen = true
+			_, err := r.work(t.Context(), ann, q)
+			return err
+		}
+		var old []session.ID
+		for range 4 {
+			id := spawn()
+			closeWork(t, r.mustWork(ann, inSession(id)))
+			r.end(ann, id)
+			old = append(old, id)
+		}
+		key := w.snap(old[0]).Sandbox.Key
+		if err := open(spawn()); err != nil {
+			t.Fatal(err)
+		}
+		wantLimit(t, "ann's second", open(spawn()), session.MachinesPerPayer, 1)
+
+		w.dir.AddProject("z", "bob", "pro")
+		w.dir.AddMember("z", "ann", access.RoleAdmin)
+		w.dir.AddMember("z", "bob", access.RoleOwner)
+		for i, id := range old[:3] { // ann's machine is none of bob's three
+			if err := open(id); err != nil {
+				t.Errorf("machine %d of bob's: %v", i+1, err)
+			}
+			if row := w.snap(id).Sandbox; row.Payer != "bob" || row.Generation != 2 {
+				t.Errorf("row %+v", row)
+			}
+		}
+		wantLimit(t, "bob's fourth", open(old[3]), session.MachinesPerPayer, 3)
+		if got := w.snap(old[0]).Sandbox; got.Key != key {
+			t.Errorf("key %s, was %s", got.Key, key)
+		}
+	})
+
 	inWorld(t, "rule 7: the payer's machines are counted whoever works, in the commit of the intent", immediate, func(t *testing.T, w *world) {
 		w.limits.Machines = 3
 		replicas := []*replica{w.replica(), w.replica()}

@@ -28,7 +28,8 @@ type machines struct {
 	newID      func() string
 	log        *slog.Logger
 
-	creating sync.WaitGroup // creates under way; they outlive the request that caused them
+	creating  sync.WaitGroup // creates under way; they outlive the request that caused them
+	measuring sync.WaitGroup // as do looks at how much a disk holds
 }
 
 // wanted is what a request wants of a session's machine.

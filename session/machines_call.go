@@ -11,6 +11,12 @@ import (
 // call that takes no notice of its context is left to itself: a broken driver
 // spoils one call and nothing else.
 func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	return guardedElse(ctx, call, nil)
+}
+
+// guardedElse is guarded for an answer that must be given back where nobody
+// waits for it any more: late is called with it, if it is none in error.
+func guardedElse[T any](ctx context.Context, call func(context.Context) (T, error), late func(T)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -36,8 +42,15 @@ func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) 
 	case a := <-answered: // it has taken notice
 		return a.value, a.err
 	default:
-		return answer{}.value, context.Cause(ctx)
 	}
+	if late != nil {
+		go func() {
+			if a := <-answered; a.err == nil {
+				late(a.value)
+			}
+		}()
+	}
+	return answer{}.value, context.Cause(ctx)
 }
 
 // inspect asks p which machines ref names, within the time that a call may take.

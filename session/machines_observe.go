@@ -18,7 +18,8 @@ func (m *machines) attach(ctx context.Context, s Snapshot) (sandbox.Sandbox, err
 	}
 	call, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	sb, err := p.Attach(call, s.Sandbox.Ref())
+	sb, err := guardedElse(call, func(ctx context.Context) (sandbox.Sandbox, error) { return p.Attach(ctx, s.Sandbox.Ref()) },
+		func(late sandbox.Sandbox) { late.Close() })
 	switch {
 	case err == nil:
 		if !s.Sandbox.AbsentSince.IsZero() { // a sighting undoes a sign of absence
@@ -99,9 +100,10 @@ func (m *machines) learn(ctx context.Context, s Snapshot, seen sandbox.Observed)
 	return out, err
 }
 
-// destroy asks the provider to destroy machines. A failure is no more than
-// logged: what counts is what Inspect sees afterwards.
-func (m *machines) destroy(ctx context.Context, row sandbox.Row, doomed []sandbox.Incarnation) {
+// destroy asks the provider to destroy machines, until one call is not answered
+// in time. A failure is logged, and need not be acted upon: what counts is what
+// Inspect sees afterwards.
+func (m *machines) destroy(ctx context.Context, row sandbox.Row, doomed []sandbox.Incarnation) (fault error) {
 	p, unknown := m.provider(row)
 	for _, i := range doomed {
 		err := unknown
@@ -112,8 +114,13 @@ func (m *machines) destroy(ctx context.Context, row sandbox.Row, doomed []sandbo
 		}
 		if err != nil {
 			m.log.WarnContext(ctx, "destroy failed", "sandbox", row.ID, "incarnation", i, "error", err)
+			fault = errors.Join(fault, err)
+		}
+		if timedOut(err) {
+			break
 		}
 	}
+	return fault
 }
 
 // provable is the longest that a proof of absence is waited for at once.

@@ -56,9 +56,7 @@ func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) error {
 	case w.begins <- struct{}{}:
 	case <-w.beating: // a Drain that waits no longer has closed it already
 	}
-	if err := r.rows.store.Touch(ctx, Address{Session: w.session, Conversation: w.conversation}); err != nil {
-		r.log.WarnContext(ctx, "activity not noted", "session", w.session, "error", err)
-	}
+	w.touch(ctx)
 	return nil
 }
 
@@ -67,7 +65,7 @@ func (o *opening) hold(ctx context.Context) error {
 	if err := o.admit(ctx, o.id); err != nil {
 		return err
 	}
-	o.free, o.payer = o.ticket.Free, o.in.payer
+	o.free, o.unheld, o.payer = o.ticket.Free, o.ticket.Unheld, o.in.payer
 	o.undone = append(o.undone, func(ctx context.Context) error {
 		if !o.holding {
 			return nil
@@ -78,11 +76,27 @@ func (o *opening) hold(ctx context.Context) error {
 }
 
 func (o *opening) admit(ctx context.Context, id string) (err error) {
+	class, err := o.runner.machines.class(o.in.Snapshot, o.wanted())
+	if err != nil {
+		return err
+	}
 	o.asked = time.Now()
-	o.ticket, err = o.runner.gate.Admit(ctx, billing.Intent{
-		ID: billing.HoldID(id), Payer: o.in.payer, Session: o.session, Meter: billing.MeterRuntime, TTL: 2 * o.runner.lease,
-	})
-	o.holding = err == nil
+	intent := billing.Intent{
+		ID: billing.HoldID(id), Work: o.id, Payer: o.in.payer, Plan: o.in.plan, Session: o.session, Project: o.in.Session.Project,
+		Meter: billing.MeterRuntime, Class: class, TTL: 2 * o.runner.lease,
+	}
+	o.ticket, err = o.runner.gate.Admit(ctx, intent)
+	if o.holding = err == nil; o.holding {
+		return nil
+	}
+	if refused := (*billing.RefusedError)(nil); !errors.As(err, &refused) { // it may have been placed all the same
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		in := billing.Ticket{Intent: intent}
+		if err := o.runner.gate.Release(ctx, in); err != nil {
+			o.runner.log.WarnContext(ctx, "hold not given back; it expires", "work", o.Work.id, "session", o.session, "error", err)
+		}
+	}
 	return err
 }
 
@@ -123,14 +137,19 @@ func (o *opening) machine(context.Context) (err error) {
 			return o.because(err)
 		}
 	}
-	o.sb, err = o.runner.machines.open(o.ctx, o.in.Snapshot, wanted{
-		make: o.q.Ensure, acceptLoss: o.q.AcceptLoss, payer: o.in.payer, plan: o.in.plan, limits: o.in.limits,
-	})
+	o.sb, err = o.runner.machines.open(o.ctx, o.in.Snapshot, o.wanted())
 	if err != nil {
 		return o.because(err)
 	}
+	if row := o.in.Sandbox; row.MeasuredIncarnation == o.sb.Ref().Incarnation {
+		o.measured = row.MeasuredAt
+	}
 	o.undone = append(o.undone, func(context.Context) error { return o.sb.Close() })
 	return nil
+}
+
+func (o *opening) wanted() wanted {
+	return wanted{make: o.q.Ensure, acceptLoss: o.q.AcceptLoss, payer: o.in.payer, plan: o.in.plan, limits: o.in.limits}
 }
 
 // folders carries the agent's durable folder into the sandbox.

@@ -117,7 +117,7 @@ func TestSweepAgainstTwin(t *testing.T) {
 			},
 		}
 		svc, err := session.New(session.Config{Store: store, Leases: db.Leases(), Directory: newDirectory(),
-			Sandboxes: []sandbox.Provider{p}, KeySecret: secret})
+			Sandboxes: []sandbox.Provider{p}, KeySecret: secret, Deployment: "bunkroom"})
 		if err != nil {
 			rt.Fatal(err)
 		}

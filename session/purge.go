@@ -64,7 +64,8 @@ type purging struct {
 // borrows them), the purgers of other rooms, conversations. So nothing is
 // added any more to what a purger deletes, and it can still look up which
 // conversations are concerned. Only the row of a session tells which conversations are its
-// own, so that of one session with t.History the purgers come first; it is ended before that.
+// own, so that of one session with t.History the purgers come first; it is ended before that,
+// and where somebody has reopened it since, all of that is done again before it is deleted.
 // A purger that fails stops no other; what comes after the purgers is then left for the next purge.
 //
 // Purge may be broken off at any step, by a crash too, and be called again: it goes
@@ -89,7 +90,7 @@ func (k *Keeper) Purge(ctx context.Context, t PurgeTarget, o PurgeOptions) (Purg
 		func(ctx context.Context) error { return p.rows(ctx, t) },
 	}
 	if t.Session != "" && t.History {
-		steps[0] = p.end
+		steps = []func(context.Context) error{p.whole}
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -141,21 +142,43 @@ func (p *purge) progress() {
 	}
 }
 
-// end ends the session, so that no work can begin that adds to what the purgers delete.
-func (p *purge) end(ctx context.Context) error {
-	_, err := p.machines.rows.change(ctx, Address{Session: p.target.Session}, func(s Snapshot) (Decision, error) {
+// whole purges one session with its history: only as it was when it was ended,
+// for as long as it is that nothing is added to what the purgers delete.
+func (p *purge) whole(ctx context.Context) error {
+	for try := 1; ; try++ {
+		ended, err := p.end(ctx)
+		if err == nil {
+			err = p.others(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err = p.rows(ctx, p.target, ended...); !errors.Is(err, ErrStale) || try == maxTries {
+			return err
+		}
+	}
+}
+
+// end ends the session, so that no work can begin that adds to what the purgers
+// delete. It returns what the session is as then; of one that is not there nothing.
+func (p *purge) end(ctx context.Context) ([]Guard, error) {
+	out, err := p.machines.rows.change(ctx, Address{Session: p.target.Session}, func(s Snapshot) (Decision, error) {
 		return Decide(s, CommandEnd{Terms: p.machines.terms(s.Sandbox)})
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("session: purge: ending session %s: %w", p.target.Session, err)
+		return nil, fmt.Errorf("session: purge: ending session %s: %w", p.target.Session, err)
 	}
 	p.purging.stop(func(w *Work) bool { return w.session == p.target.Session }, ErrEnded)
-	return nil
+	if err != nil {
+		return nil, nil
+	}
+	return []Guard{{Session: p.target.Session, Version: out.Session.Version}}, nil
 }
 
 // rows deletes all rows of t, until none is found. That somebody else was
 // faster, such as by borrowing an environment, is looked at anew, a bounded number of times in a row.
-func (p *purge) rows(ctx context.Context, t PurgeTarget) error {
+// With something to expect it is ErrStale as soon as that is not so any more.
+func (p *purge) rows(ctx context.Context, t PurgeTarget, expect ...Guard) error {
 	store, stale := p.machines.rows.store, 0
 	for {
 		if ctx.Err() != nil {
@@ -168,11 +191,16 @@ func (p *purge) rows(ctx context.Context, t PurgeTarget) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		switch _, err := store.Commit(ctx, Change{Delete: batch}); {
+		if err := p.chargeLast(ctx, batch); err != nil {
+			return fmt.Errorf("session: purge: %w", err)
+		}
+		switch _, err := store.Commit(ctx, Change{Delete: batch, Expect: expect}); {
 		case err == nil:
 			stale = 0
 			p.deleted(batch)
 			p.progress()
+		case errors.Is(err, ErrStale) && len(expect) > 0:
+			return fmt.Errorf("session: purge: %w", err)
 		case retry(err) && stale+1 < maxTries:
 			stale++
 			p.ended(batch) // those of a commit whose reply was lost; the others' sessions are about to go

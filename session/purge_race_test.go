@@ -232,7 +232,7 @@ func TestPurgeRaceOnPostgres(t *testing.T) {
 			}
 		}
 		s, err := session.New(session.Config{
-			Store: db.Sessions(), Leases: db.Leases(), Directory: newDirectory(), Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret,
+			Store: db.Sessions(), Leases: db.Leases(), Directory: newDirectory(), Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Deployment: "bunkroom",
 			CallTimeout: time.Second, // what was being made when it was purged may come for two seconds
 			Limits: func(access.Plan) session.Limits {
 				return session.Limits{Sessions: 10000, Machines: 10000, Slots: 10000, Conversations: 10000}

@@ -228,6 +228,43 @@ func TestPurgeInEveryState(t *testing.T) {
 	})
 }
 
+func TestPurgeAfterHostGone(t *testing.T) {
+	inLand(t, "what was lost with its host leaves nothing when it is purged: nobody could prove it gone, and it would count for good", func(t *testing.T, w *land) {
+		w.limits = session.Limits{Machines: 2}
+		n := w.at("north", "n")
+		lost, kept := n.warm(), n.warm()
+		n.kill()
+		s := w.at("south", "s")
+		if rep, err := s.HostGone(t.Context(), "north"); err != nil || rep.Lost != 2 {
+			t.Fatalf("HostGone: %+v, %v", rep, err)
+		}
+		for _, id := range []session.ID{lost, kept} {
+			if row := w.snap(id).Sandbox; row.State != sandbox.Lost || row.Incarnation != "" || row.Host != "" {
+				t.Errorf("row %+v", row)
+			}
+		}
+		if _, err := s.Purge(t.Context(), session.PurgeTarget{Session: lost}, session.PurgeOptions{}); err != nil {
+			t.Error(err)
+		}
+		for _, host := range []string{"north", "south"} {
+			for due, err := range w.db.Sessions().Due(t.Context(), session.DueQuery{Kinds: session.DueTombstones, Hosts: []string{host}, Limit: 10}) {
+				t.Errorf("in the outbox of %s: %+v, %v", host, due.Tombstone, err)
+			}
+		}
+		_, err := s.work(t.Context(), ann, inSession(kept)) // rule 15: whoever works next is told all the same
+		if e := wantType[*sandbox.LostError](t, "Open", err); e.Generation != 1 {
+			t.Errorf("%+v", e)
+		}
+		q := inSession(kept)
+		q.AcceptLoss = 1
+		s.mustWork(ann, q)
+		s.warm() // the second of two: the lost ones count no more
+		if row := w.snap(kept).Sandbox; row.State != sandbox.Live || row.Host != "south" || row.Generation != 2 {
+			t.Errorf("row %+v", row)
+		}
+	})
+}
+
 func TestPurgeEndsWorks(t *testing.T) {
 	for what, target := range map[string]func(id session.ID) session.PurgeTarget{
 		"session":              func(id session.ID) session.PurgeTarget { return session.PurgeTarget{Session: id} },

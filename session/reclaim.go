@@ -28,10 +28,13 @@ type ReclaimOptions struct {
 	// Unseen is how long nobody must have looked at a live machine for this
 	// pass to look; 0 = 10 minutes, less than 0 = it looks at none.
 	Unseen time.Duration
-	// Budget is how many live machines one pass may declare lost. Where more
-	// are missing, something bigger is wrong than a machine that vanished,
-	// such as an account that shows somebody else's machines, and none is
-	// declared lost; their own sessions still find out one by one, when they are
+	// Budget is how many machines of one provider may be missing for a pass to
+	// declare any of them lost: live ones that were not to be seen when last
+	// looked at, by whichever pass of whichever replica, and those lost within
+	// twice the time between two looks. Where more are, something bigger is wrong
+	// than a machine that vanished, such as an account that shows somebody else's
+	// machines: none is declared lost, and none that was is taken for proven
+	// gone; their own sessions still find out one by one, when they are
 	// worked in. 0 = 5. Nothing else needs a budget: what is destroyed was
 	// decided to be, when its row or its entry of the outbox was written, and a
 	// sweep has a budget of its own for what it puts there.
@@ -41,13 +44,13 @@ type ReclaimOptions struct {
 // ReclaimReport says what a pass found and did.
 type ReclaimReport struct {
 	Items  []ReclaimItem
-	Proven int // machines proven gone by this pass
+	Proven int // machines proven gone by this pass; a dry run proves none
 	Failed int // items that could not be seen to; the next pass tries again
 	// Capped are the kinds of which there was more than the pass took on.
 	Capped DueKind
 	// Incomplete: what is due of some kind could not be read; the rest was seen to.
 	Incomplete bool
-	// Tripped: more live machines were missing than the budget allows to be lost.
+	// Tripped: of some provider more machines were missing than the budget allows.
 	Tripped bool
 }
 
@@ -74,7 +77,7 @@ const (
 	ReclaimAdopted ReclaimAction = "adopted"  // a machine that a dead process had asked for is its session's now
 	ReclaimGivenUp ReclaimAction = "given up" // an attempt that came to nothing is being torn down
 	ReclaimLost    ReclaimAction = "lost"     // a live machine has vanished; whoever works next is told
-	ReclaimSpared  ReclaimAction = "spared"   // it would be lost, but for the budget
+	ReclaimSpared  ReclaimAction = "spared"   // it would be lost, or proven gone that was lost, but for the budget
 	ReclaimSkipped ReclaimAction = "skipped"  // somebody else saw to it
 	ReclaimFailed  ReclaimAction = "failed"
 )
@@ -87,8 +90,8 @@ const (
 // names what is wrong with o.
 //
 // What a pass has looked at comes last in the next, so that what can't be
-// finished keeps nothing else waiting. A provider that lets three calls in a row
-// run into their timeout is not asked again in that pass.
+// finished keeps nothing else waiting. A provider that lets three calls of one kind in a
+// row run into their timeout is not asked again in that pass.
 //
 // A live machine is inspected, never woken. Once two looks at least the
 // provider's lag apart have not found it, it is lost. What another host alone
@@ -101,7 +104,7 @@ func (k *Keeper) Reclaim(ctx context.Context, o ReclaimOptions) (ReclaimReport, 
 		o.Limit = reclaimCap
 	}
 	o.Budget, o.Unseen = cmp.Or(o.Budget, reclaimBudget), cmp.Or(o.Unseen, reclaimUnseen)
-	p := &pass{Keeper: k, options: o, mute: map[string]int{}}
+	p := &pass{Keeper: k, options: o, mute: mutes{}, trips: map[string]bool{}}
 	var fault error
 	for _, kind := range []DueKind{DueCreating, DueDestroying, DueTombstones, DueLive} {
 		if kind == DueLive && o.Unseen < 0 {
@@ -121,9 +124,10 @@ type pass struct {
 	*Keeper
 	options ReclaimOptions
 	rep     ReclaimReport
-	looked  []sandbox.ID   // looked at and not written
-	missing []missing      // live machines that are not to be seen, for the second time
-	mute    map[string]int // how many calls in a row a provider has not answered in time
+	looked  []sandbox.ID // looked at and not written
+	missing []missing    // live machines that are not to be seen, for the second time
+	mute    mutes
+	trips   map[string]bool // of which providers more machines are missing than may be lost, or are not, where that was asked
 }
 
 // seeTo sees to all that is due of one kind.
@@ -157,7 +161,7 @@ func (p *pass) seeTo(ctx context.Context, kind DueKind) (fault error) {
 func (p *pass) see(ctx context.Context, due Due) {
 	var out outcome
 	switch row := due.Snapshot.Sandbox; {
-	case p.mute[cmp.Or(due.Tombstone.Provider, row.Provider)] >= mutes:
+	case p.mute.has(cmp.Or(due.Tombstone.Provider, row.Provider)):
 		out = failed(errMute)
 		p.excuse(ctx, due, out.err)
 	case due.Kind == DueTombstones:
@@ -187,7 +191,9 @@ func (p *pass) report(ctx context.Context, due Due, out outcome) {
 	item.Action, item.Reason, item.Err = out.action, out.reason, out.err
 	switch item.Action {
 	case ReclaimProven:
-		p.rep.Proven++
+		if !p.options.DryRun { // what would be proven is in Items
+			p.rep.Proven++
+		}
 	case ReclaimFailed:
 		p.rep.Failed++
 		p.log.WarnContext(ctx, "not reclaimed", "sandbox", item.Tombstone.Sandbox, "generation", item.Tombstone.Generation,

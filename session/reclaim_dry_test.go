@@ -53,6 +53,23 @@ func TestReclaimDryRun(t *testing.T) {
 		}
 	})
 
+	inWorld(t, "a dry run proves nothing: what would be proven is told as such, and counted by the pass that does it", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		row := w.snap(r.dying()).Sandbox
+		w.boxes.Kill(row.Incarnation)
+		if _, err := w.db.Sessions().Commit(t.Context(), session.Change{Sandbox: &row, Stamps: sandbox.Stamps{Absent: true}}); err != nil {
+			t.Fatal(err)
+		}
+		rep := r.pass(session.ReclaimOptions{DryRun: true})
+		wantActions(t, "dry", rep, session.DueDestroying, session.ReclaimProven)
+		if rep.Proven != 0 {
+			t.Errorf("a dry run proved %d gone", rep.Proven)
+		}
+		if rep := r.reclaim(); rep.Proven != 1 {
+			t.Errorf("for real: %+v", rep)
+		}
+	})
+
 	inWorld(t, "a dry run tells of failures and of what is capped as a pass does, and notes neither", immediate, func(t *testing.T, w *world) {
 		r := w.replica()
 		for range 3 {

@@ -41,23 +41,45 @@ func (p *pass) seeLive(ctx context.Context, due Due) outcome {
 	return o
 }
 
-// lose declares the missing lost, unless there are too many of them.
+// lose declares the missing lost, except at a provider where there are too many of them.
 func (p *pass) lose(ctx context.Context) {
 	gone := p.missing
 	p.missing = nil
-	if len(gone) > p.options.Budget {
-		p.rep.Tripped = true
-		p.log.ErrorContext(ctx, "more live machines are missing than may be lost at once, and none is declared lost; reclaim with a larger budget if they are gone indeed",
-			"missing", len(gone), "budget", p.options.Budget)
-	}
+	clear(p.trips) // of before it was looked
 	for _, m := range gone {
-		o := outcome{action: ReclaimSpared, reason: fmt.Sprintf("it is missing as are %d others, and no more than %d may be lost at once", len(gone)-1, p.options.Budget)}
-		if !p.rep.Tripped {
-			lag := p.machines.terms(m.due.Snapshot.Sandbox).Caps.Lag()
-			o = o.because(ReclaimLost, fmt.Sprintf("its provider has not shown it twice, at least %v apart", lag))
+		row := m.due.Snapshot.Sandbox
+		o := outcome{action: ReclaimSpared, reason: fmt.Sprintf("it is missing, as are others of its provider, of which no more than %d may be", p.options.Budget)}
+		switch blind, err := p.tripped(ctx, row.Provider); {
+		case err != nil:
+			o.err = err
+		case !blind:
+			o = o.because(ReclaimLost, fmt.Sprintf("its provider has not shown it twice, at least %v apart", p.machines.terms(row).Caps.Lag()))
 			out, err := p.learn(ctx, m.due.Snapshot, m.seen)
 			o.err, o.written = err, out.committed
 		}
 		p.report(ctx, m.due, o)
 	}
+}
+
+// tripped reports whether more machines of a provider are missing than may be
+// lost. That is counted in the rows, and over more time than passes between two
+// looks at one machine: each pass finds no more than those whose turn it is.
+func (p *pass) tripped(ctx context.Context, provider string) (bool, error) {
+	if blind, asked := p.trips[provider]; asked {
+		return blind, nil
+	}
+	n, err := p.machines.rows.store.Missing(ctx, MissingQuery{
+		Provider: provider, Lately: 2 * max(p.options.Unseen, reclaimUnseen), Limit: p.options.Budget + 1,
+	})
+	if err != nil {
+		return false, err
+	}
+	blind := n > p.options.Budget
+	p.trips[provider] = blind
+	if blind {
+		p.rep.Tripped = true
+		p.log.ErrorContext(ctx, "more machines of a provider are missing than may be lost, and none is declared lost; reclaim with a larger budget if they are gone indeed",
+			"provider", provider, "budget", p.options.Budget)
+	}
+	return blind, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -42,25 +41,18 @@ func (o outcome) settled() outcome {
 	return o
 }
 
-// mutes is how many calls in a row a provider may leave unanswered.
-const mutes = 3
-
-var errMute = access.NewSentinel("session: provider does not answer", 503, "unavailable", "The sandboxes can't be reached right now. Try again shortly.")
-
 // sees asks a provider about a row, and counts what was not answered in time.
 func (p *pass) sees(ctx context.Context, s Snapshot) (sandbox.Observed, error) {
 	seen, err := p.machines.sees(ctx, s)
-	p.answered(ctx, s.Sandbox.Provider, err)
+	p.mute.answered(ctx, s.Sandbox.Provider, callInspect, err)
 	return seen, err
 }
 
-func (p *pass) answered(ctx context.Context, provider string, err error) {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		p.mute[provider]++
-	case err == nil:
-		delete(p.mute, provider)
-	}
+// destroy has machines destroyed, and counts what was not answered in time.
+func (p *pass) destroy(ctx context.Context, row sandbox.Row, doomed []sandbox.Incarnation) error {
+	err := p.machines.destroy(ctx, row, doomed)
+	p.mute.answered(ctx, row.Provider, callDestroy, err)
+	return err
 }
 
 // learn decides what follows from what was seen of s, and commits it unless nothing may be.
@@ -111,7 +103,9 @@ func (p *pass) seeRow(ctx context.Context, due Due) (o outcome) {
 			return o
 		}
 		if out.Then == sandbox.EffectDestroy {
-			m.destroy(ctx, out.Sandbox, out.Kill)
+			if err := p.destroy(ctx, out.Sandbox, out.Kill); timedOut(err) { // it would only be asked to again
+				return o.failing(err)
+			}
 		}
 		if !out.committed && out.Then == sandbox.EffectNone || lag > 0 {
 			return o

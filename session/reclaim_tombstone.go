@@ -19,6 +19,16 @@ func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
 			p.excuse(ctx, Due{Tombstone: t, Kind: due.Kind}, err)
 			return o.failing(err)
 		}
+		if step.Proven && ofLoss(t, due.Snapshot.Sandbox) {
+			blind, err := p.tripped(ctx, t.Provider)
+			if err != nil {
+				p.excuse(ctx, due, err)
+				return o.failing(err)
+			}
+			if blind {
+				step, o = sandbox.TombstoneStep{}, o.because(ReclaimSpared, "it was lost, and more machines are missing at its provider than may be lost at once, so that its word that it sees none proves nothing")
+			}
+		}
 		switch {
 		case step.Proven:
 			o = o.because(ReclaimProven, absent(lag))
@@ -34,11 +44,18 @@ func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
 			_, err := m.rows.store.Commit(ctx, Change{Prove: []sandbox.Tombstone{t}})
 			return o.failing(err)
 		}
-		m.destroy(ctx, row, step.Kill)
-		marked := Change{Mark: []sandbox.Tombstone{t.Marked(step, "")}}
+		var why string
+		refused := p.destroy(ctx, row, step.Kill)
+		if refused != nil {
+			why = refused.Error()
+		}
+		marked := Change{Mark: []sandbox.Tombstone{t.Marked(step, why)}}
 		clock, err := m.rows.store.Commit(ctx, marked)
 		if err != nil {
 			return o.failing(err)
+		}
+		if timedOut(refused) {
+			return o.failing(refused)
 		}
 		if step.Kill == nil && !step.Absent || lag > 0 {
 			return o
@@ -46,6 +63,16 @@ func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
 		t, now = marked.Stamped(clock).Mark[0], clock
 	}
 	return o
+}
+
+// ofLoss reports whether a tombstone is of a machine that was lost: nobody
+// decided that it be destroyed, but its provider did not show it. Only a lost
+// machine's tombstone names it and has a moment before which absence proves
+// nothing; where the provider hides nothing it has none, and the row tells as
+// long as it has no new machine.
+func ofLoss(t sandbox.Tombstone, row sandbox.Row) bool {
+	lost := row.State == sandbox.Lost && row.Generation == t.Generation && row.Incarnation == t.Incarnation
+	return t.Incarnation != "" && (lost || !t.NotBefore.IsZero())
 }
 
 // askTombstone asks the provider which of the tombstone's machines it sees.
@@ -56,7 +83,7 @@ func (p *pass) askTombstone(ctx context.Context, t sandbox.Tombstone, s Snapshot
 		return sandbox.TombstoneStep{}, err
 	}
 	found, err := p.machines.inspect(ctx, provider, t.Ref())
-	p.answered(ctx, t.Provider, err)
+	p.mute.answered(ctx, t.Provider, callInspect, err)
 	if err != nil {
 		return sandbox.TombstoneStep{}, err
 	}

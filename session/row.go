@@ -46,8 +46,9 @@ type Environment struct {
 	Name      string           // a label; may be empty and need not be unique
 
 	CreatedAt time.Time
-	// DeletedAt is when it was deleted; zero = it was not. The row stays for
-	// as long as a session borrows it, so that none ever gets another sandbox instead.
+	// DeletedAt is when it was deleted; zero = it was not. The row stays, so
+	// that no session that borrows it ever gets another sandbox instead, until
+	// its project is purged.
 	DeletedAt time.Time
 }
 

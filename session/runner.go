@@ -25,6 +25,7 @@ type Runner struct {
 	mounts   *mount.Manager
 	process  string // this one, as no other ever is
 	lease    time.Duration
+	holding  time.Duration // how long a hold lasts unless it is renewed
 	now      func() time.Time
 	newID    func() string
 	log      *slog.Logger
@@ -166,9 +167,11 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if in.limits, err = r.rows.ceilings(f); err != nil {
 		return none, err
 	}
-	if in.payer, err = payer(s.Session, f); err != nil {
-		return none, err
+	d := billing.RuntimePayer(s.Session.paying(f))
+	if d.Reason == billing.PayerFallback {
+		r.log.WarnContext(ctx, "payer of project unresolved, the session's owner pays", "session", s.Session.ID, "project", s.Session.Project)
 	}
+	in.payer = d.Payer
 	switch {
 	case s.Session.Ended() && !q.Reopen:
 		return none, ended(s.Session.ID)
@@ -294,6 +297,7 @@ func (r *Runner) Drain(ctx context.Context) error {
 			<-w.closed
 		}
 		r.machines.creating.Wait()
+		r.machines.measuring.Wait()
 	}()
 	select {
 	case <-idle:
@@ -307,11 +311,19 @@ func (r *Runner) Drain(ctx context.Context) error {
 	r.cancel(func(*Work) bool { return true }, ErrDraining)
 	closing, cancel := detached(ctx)
 	defer cancel()
+	// All at once: whatever answers one of them slowly may answer none of them faster.
+	var stopping sync.WaitGroup
+	var mu sync.Mutex
 	for _, w := range r.open() {
-		if _, closed := w.Close(closing); closed != nil {
-			err = errors.Join(err, closed)
-		}
+		stopping.Go(func() {
+			if _, closed := w.Close(closing); closed != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = errors.Join(err, closed)
+			}
+		})
 	}
+	stopping.Wait()
 	select {
 	case <-idle:
 	case <-closing.Done(): // a provider that does not answer: its row says what was intended

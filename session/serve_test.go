@@ -50,9 +50,56 @@ func TestServe(t *testing.T) {
 		if most.Load() != 1 {
 			t.Errorf("%d ran at once", most.Load())
 		}
-		// Each process waits a minute after its own run, and does not run while the other does.
-		if n := runs.Load(); n < 51 || n > 103 {
+		// A run takes ten seconds, and the next comes a minute later.
+		if n := runs.Load(); n < 51 || n > 52 {
 			t.Errorf("%d runs in an hour", n)
+		}
+	})
+
+	inWorld(t, "ten replicas make no more passes than one would: the lease is kept until the next is due", immediate, func(t *testing.T, w *world) {
+		var all []*replica
+		for range 10 {
+			r := w.replica()
+			all = append(all, r)
+			r.serve(t)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		passes := 0
+		for _, r := range all {
+			passes += r.count("due destroying")
+		}
+		if passes < 20 || passes > 22 {
+			t.Errorf("%d passes in ten minutes, where one is due every half", passes)
+		}
+	})
+
+	inWorld(t, "a chore that fails, and one that is shut down, is another replica's at once", immediate, func(t *testing.T, w *world) {
+		var failed, second, third atomic.Int32
+		chore := func(n *atomic.Int32, err error) session.Chore {
+			return session.Chore{Name: "c", Every: time.Hour, Run: func(context.Context) error { n.Add(1); return err }}
+		}
+		w.replica().serve(t, chore(&failed, errOutage))
+		synctest.Wait()
+		stop := w.replica().serve(t, chore(&second, nil))
+		synctest.Wait()
+		stop()
+		w.replica().serve(t, chore(&third, nil))
+		synctest.Wait()
+		if failed.Load() != 1 || second.Load() != 1 || third.Load() != 1 {
+			t.Errorf("ran %d, %d and %d times", failed.Load(), second.Load(), third.Load())
+		}
+	})
+
+	inWorld(t, "a chore of the host's that panics has failed, and runs again; the others go on", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.dying()
+		runs := 0
+		stop := r.serve(t, session.Chore{Name: "bad", Every: time.Minute, Run: func(context.Context) error { runs++; panic("host: nil map") }})
+		time.Sleep(5 * time.Minute)
+		stop()
+		if runs < 5 || w.snap(id).Sandbox.State != sandbox.None {
+			t.Errorf("%d runs, row %v", runs, w.snap(id).Sandbox.State)
 		}
 	})
 

@@ -14,13 +14,14 @@ const slotsCap = 200
 
 // freeSlots releases work leases that ran out without being given back, where
 // it is sure that nothing of that work runs any more. Any other drains, and
-// goes on counting: one that can't be seen to keeps no other waiting.
+// goes on counting: one that can't be seen to keeps no other waiting, and a
+// provider that does not answer is not asked again and again.
 func (k *Keeper) freeSlots(ctx context.Context) error {
 	type work struct {
 		holder string
 		fence  int64
 	}
-	seen := map[work]bool{}
+	seen, mute := map[work]bool{}, mutes{}
 	var fault error
 	for limit := slotsCap; ; limit *= 2 {
 		expired, err := k.leases.Expired(ctx, limit)
@@ -33,7 +34,10 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 				continue
 			}
 			seen[id] = true
-			quiet, err := k.quiet(ctx, l)
+			quiet, err := k.quiet(ctx, l, mute)
+			if err == nil && quiet {
+				err = k.accounts.close(ctx, l)
+			}
 			if err == nil && quiet {
 				err = k.leases.Release(ctx, l)
 			}
@@ -57,7 +61,7 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 // started is ended now, and nothing else.
 //
 // The holder may be alive, and merely have been asleep: it starts nothing once its lease has run out.
-func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
+func (k *Keeper) quiet(ctx context.Context, l Lease, mute mutes) (bool, error) {
 	if l.Replica == k.process {
 		return !k.mine(l.Holder), nil
 	}
@@ -74,21 +78,27 @@ func (k *Keeper) quiet(ctx context.Context, l Lease) (bool, error) {
 	case sandbox.None, sandbox.Lost, sandbox.Creating: // of the generation that is being made no machine has had work
 		return true, nil
 	case sandbox.Live:
-		return k.quieten(ctx, row, l.Holder)
+		return k.quieten(ctx, row, l.Holder, mute)
 	}
 	return false, nil
 }
 
-// quieten ends what a work has started in the live machine of row, unless the machine sleeps anyway.
-func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string) (bool, error) {
+// quieten ends what a work has started in the live machine of row. In a machine
+// that sleeps nothing runs; but what ran may go on once it wakes, so that its
+// provider is told there too, if it can reap. Of a provider that can't, a
+// machine that sleeps is taken for quiet: one whose processes outlast a sleep must be a [sandbox.Reaper].
+func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string, mute mutes) (bool, error) {
 	p, err := k.machines.provider(row)
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if row.Host != "" && row.Host != p.Info().Host { // its own host sees to it
+	case row.Host != "" && row.Host != p.Info().Host: // its own host sees to it
 		return false, nil
+	case mute.has(row.Provider):
+		return false, errMute
 	}
 	found, err := k.machines.inspect(ctx, p, row.Ref())
+	mute.answered(ctx, row.Provider, callInspect, err)
 	switch {
 	case errors.Is(err, sandbox.ErrWrongHost):
 		return false, nil
@@ -96,15 +106,18 @@ func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string) (boo
 		return false, err
 	case len(found) == 0: // not to be seen: that proves nothing
 		return false, nil
-	case !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped }):
-		return true, nil
 	}
+	asleep := !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped })
 	r, can := sandbox.As[sandbox.Reaper](p)
 	if !can {
-		return false, nil
+		return asleep, nil
 	}
 	err = k.machines.reap(ctx, r, row.Ref(), work)
-	if errors.Is(err, sandbox.ErrWrongHost) || errors.Is(err, sandbox.ErrUnsupported) {
+	mute.answered(ctx, row.Provider, callReap, err)
+	switch {
+	case errors.Is(err, sandbox.ErrUnsupported):
+		return asleep, nil
+	case errors.Is(err, sandbox.ErrWrongHost):
 		return false, nil
 	}
 	return err == nil, err

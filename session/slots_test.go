@@ -286,7 +286,7 @@ func TestDrainingSlots(t *testing.T) {
 		})
 	}
 
-	inWorld(t, "a machine that sleeps is not asked to end anything", immediate, func(t *testing.T, w *world) {
+	inWorld(t, "a machine that sleeps is not woken, and its provider is told all the same what must not go on once it wakes", immediate, func(t *testing.T, w *world) {
 		yard := newGraveyard()
 		dead, r := w.replica(yard.on()), w.replica(yard.on())
 		s, _ := dead.spawn(ann)
@@ -294,9 +294,28 @@ func TestDrainingSlots(t *testing.T) {
 		dead.kill()
 		time.Sleep(2 * time.Minute)
 		w.boxes.SetStatus(w.snap(s.ID).Sandbox.Incarnation, sandbox.StatusStopped)
+		yard.failing(errOutage)
 		r.slots(t)
-		if len(w.expired()) > 0 || len(yard.asked()) > 0 {
-			t.Errorf("expired %+v, asked %v", w.expired(), yard.asked())
+		if len(w.expired()) != 1 || len(yard.asked()) != 1 {
+			t.Errorf("it could not be told: expired %+v, asked %v", w.expired(), yard.asked())
+		}
+		yard.failing(nil)
+		r.slots(t)
+		if len(w.expired()) > 0 || len(yard.asked()) != 2 || w.boxes.Machines()[0].Status != sandbox.StatusStopped {
+			t.Errorf("expired %+v, asked %v, machines %+v", w.expired(), yard.asked(), w.boxes.Machines())
+		}
+	})
+
+	inWorld(t, "a machine that sleeps, of a provider that can't end what it runs, is quiet: nothing runs in it", immediate, func(t *testing.T, w *world) {
+		dead, r := w.replica(), w.replica()
+		s, _ := dead.spawn(ann)
+		dead.mustWork(ann, inSession(s.ID))
+		dead.kill()
+		time.Sleep(2 * time.Minute)
+		w.boxes.SetStatus(w.snap(s.ID).Sandbox.Incarnation, sandbox.StatusStopped)
+		r.slots(t)
+		if len(w.expired()) > 0 {
+			t.Errorf("expired %+v", w.expired())
 		}
 	})
 

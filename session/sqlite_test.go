@@ -35,7 +35,7 @@ func openSQLite(t *testing.T) *sqlite.DB {
 func onSQLite(t *testing.T, db *sqlite.DB, boxes sandbox.Provider, limits session.Limits) *session.Service {
 	t.Helper()
 	s, err := session.New(session.Config{
-		Store: db.Sessions(), Leases: db.Leases(), Directory: newDirectory(), Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret,
+		Store: db.Sessions(), Leases: db.Leases(), Directory: newDirectory(), Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Deployment: "bunkroom",
 		Limits: func(access.Plan) session.Limits { return limits },
 	})
 	if err != nil {

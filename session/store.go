@@ -62,6 +62,19 @@ type Store interface {
 	// whoever misses a name asks Known for it. A malformed after is a *access.FieldError.
 	Names(ctx context.Context, after string) (NamesPage, error)
 
+	// Missing counts the machines of one provider that are missing: of sandboxes
+	// that are live those whose AbsentSince is set, and of sandboxes that are lost
+	// those that were last written within q.Lately, leaving out what was lost with
+	// its host. It counts no further than q.Limit.
+	Missing(ctx context.Context, q MissingQuery) (int, error)
+
+	// Stored reads a page of the sandboxes whose disks hold something, as far
+	// as was measured, or have held something: those with MeasuredBytes or
+	// StoredUsed over 0, each with its session or environment, in the order of their
+	// ids, which is that of bytes, at most limit and [MaxKnown]. after is the last id of
+	// the page before; empty begins. Fewer than limit: that was all.
+	Stored(ctx context.Context, after sandbox.ID, limit int) ([]Snapshot, error)
+
 	// Owned lists at most limit of what a purge of t deletes, in the order in
 	// which it does: sessions, environments, and with t.History conversations;
 	// of one session its conversations first, while they can still be told to be its own.
@@ -305,6 +318,13 @@ const MaxNames = 10_000
 
 // MaxKnown is the most machines that are asked for at once.
 const MaxKnown = 1000
+
+// MissingQuery asks how many machines of a provider are missing.
+type MissingQuery struct {
+	Provider string        // required
+	Lately   time.Duration // what was lost longer ago counts no more; 0 = none does
+	Limit    int           // at least 1
+}
 
 // EnvironmentQuery asks for a page of the environments of one project.
 type EnvironmentQuery struct {

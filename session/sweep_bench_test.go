@@ -134,7 +134,7 @@ func BenchmarkSweep(b *testing.B) {
 
 func benchSweep(b *testing.B, store session.Store, leases session.Leases, rows iter.Seq2[key, error]) {
 	p := &roster{name: "a", n: fleet}
-	svc, err := session.New(session.Config{Store: store, Leases: leases, Directory: newDirectory(), Sandboxes: []sandbox.Provider{p}, KeySecret: secret})
+	svc, err := session.New(session.Config{Store: store, Leases: leases, Directory: newDirectory(), Sandboxes: []sandbox.Provider{p}, KeySecret: secret, Deployment: "bunkroom"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestSweepMemory(t *testing.T) {
 	db := memory.New(nil)
 	svc, err := session.New(session.Config{
 		Store: nobodysStore{db.Sessions()}, Leases: db.Leases(), Directory: newDirectory(),
-		Sandboxes: []sandbox.Provider{&roster{name: "a", n: fleet}}, KeySecret: secret,
+		Sandboxes: []sandbox.Provider{&roster{name: "a", n: fleet}}, KeySecret: secret, Deployment: "bunkroom",
 	})
 	if err != nil {
 		t.Fatal(err)

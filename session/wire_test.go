@@ -258,6 +258,10 @@ func (s wiredGate) Settle(ctx context.Context, t billing.Ticket, u billing.Usage
 	return out, err
 }
 
+func (s wiredGate) Abandon(ctx context.Context, a billing.Abandoned) error {
+	return s.line.call(ctx, "abandon", func() error { return s.Gate.Abandon(ctx, a) })
+}
+
 func (s wiredGate) Release(ctx context.Context, t billing.Ticket) error {
 	return s.line.call(ctx, "release", func() error { return s.Gate.Release(ctx, t) })
 }

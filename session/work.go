@@ -25,7 +25,7 @@ type Work struct {
 	conversation ConversationID
 	payer        access.UserID
 	replaced     int64
-	free         bool
+	free, unheld bool
 	begun        bool // work has begun; guarded by runner.mu
 
 	ctx     context.Context
@@ -43,12 +43,15 @@ type Work struct {
 	safe atomic.Pointer[time.Time] // until when, on the local monotonic clock, something new may be started
 
 	// Of the heartbeat until it has ended, of Close from then on.
-	lease  Lease
-	until  time.Time // of lease, on the local clock
-	ticket billing.Ticket
-	first  time.Time // when work began, on the store's clock
-	billed time.Time // accounted for up to here, on the store's clock
-	posted time.Time // up to where it was last tried
+	lease    Lease
+	until    time.Time // of lease, on the local clock
+	ticket   billing.Ticket
+	first    time.Time // when work began, on the store's clock
+	billed   time.Time // accounted for up to here, on the store's clock
+	posted   time.Time // up to where it was last tried
+	measured time.Time // when the machine's disk was, as far as is known here
+	noted    bool      // whoever accounts for it knows that work has begun
+	failing  bool      // the last try to account for it has come to nothing
 
 	closing sync.Once
 	closed  chan struct{}
@@ -66,6 +69,8 @@ type Report struct {
 	Used time.Duration
 	// Free: nothing was charged for it.
 	Free bool
+	// Unheld: the payer's account could not be asked when it was opened, and the host's gate lets work start then.
+	Unheld bool
 	// Replaced is the generation of the lost machine that this work did without; 0 = none.
 	Replaced int64
 	// Mounts is what became of the durable folders.
@@ -153,7 +158,8 @@ func (w *Work) halt(cause error) {
 // or not ctx has ended, in at most half a minute. Called again, it returns the same.
 //
 // An error means that something of this failed; everything else was done all
-// the same, and the lease runs out by itself.
+// the same. Where it is the accounting, the lease and its slot are kept until
+// they run out: the Keeper accounts for the rest, and frees them.
 func (w *Work) Close(ctx context.Context) (Report, error) {
 	w.closing.Do(func() {
 		ctx, cancel := detached(ctx)
@@ -172,20 +178,47 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		err = errors.Join(err, closed)
 
 		var refused *billing.RefusedError
-		if settled := w.settle(ctx, true); settled != nil && !errors.As(settled, &refused) {
+		settled := w.settle(ctx, true)
+		if settled != nil && !errors.As(settled, &refused) { // a reply may have been lost
+			settled = w.settle(ctx, true)
+		}
+		if errors.As(settled, &refused) { // accounted for, and nothing left: the work is over anyway
+			settled = nil
+		}
+		if settled != nil {
 			err = errors.Join(err, fmt.Errorf("session: work %s: settling: %w", w.id, settled))
-		} // refused = accounted for, and nothing left: the work is over anyway
+		}
 		w.report = Report{
 			Work: w.id, Session: w.session, Conversation: w.conversation,
-			Began: w.began, Ended: r.now(), Used: w.billed.Sub(w.first), Free: w.free,
+			Began: w.began, Ended: r.now(), Used: w.billed.Sub(w.first), Free: w.free, Unheld: w.unheld,
 			Replaced: w.replaced, Mounts: w.carried.Outcomes, Cause: cause,
 		}
-		w.err = errors.Join(err, r.leases.Release(ctx, w.lease))
+		if settled == nil { // else the lease runs out, and whoever frees it closes the account
+			_, released := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.leases.Release(ctx, w.lease) })
+			err = errors.Join(err, released)
+		}
+		w.err = err
 		r.forget(w)
+		w.measure(ctx)
 		close(w.closed)
 	})
 	<-w.closed
 	return w.report, w.err
+}
+
+// measure has the disk looked at that was worked on, where storage is charged
+// for and that was not done lately. Nobody waits for it but [Runner.Drain].
+func (w *Work) measure(ctx context.Context) {
+	if _, metered := w.runner.gate.(billing.StorageMeter); !metered || w.clock.now().Sub(w.measured) < measureEvery {
+		return
+	}
+	ctx, m := context.WithoutCancel(ctx), w.runner.machines
+	session, of := w.session, w.sb.Ref()
+	m.measuring.Go(func() {
+		if err := m.measure(ctx, session, of); err != nil {
+			m.log.WarnContext(ctx, "disk not measured", "session", session, "error", err)
+		}
+	})
 }
 
 // workSandbox is the driver's handle as the holder of a work sees it.

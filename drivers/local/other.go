@@ -18,6 +18,7 @@ var (
 	_ sandbox.Provider = (*Provider)(nil)
 	_ sandbox.Lister   = (*Provider)(nil)
 	_ sandbox.Reaper   = (*Provider)(nil)
+	_ sandbox.Measurer = (*Provider)(nil)
 )
 
 // New refuses: there is no provider for this system, confined or not.
@@ -53,6 +54,11 @@ func (*Provider) List(context.Context, string) iter.Seq2[sandbox.Listed, error] 
 
 // Reap answers ErrUnsupported.
 func (*Provider) Reap(context.Context, sandbox.Ref, string) error { return sandbox.ErrUnsupported }
+
+// Measure answers ErrUnsupported.
+func (*Provider) Measure(context.Context, sandbox.Ref) (int64, error) {
+	return 0, sandbox.ErrUnsupported
+}
 
 // Destroy answers ErrUnsupported.
 func (*Provider) Destroy(context.Context, sandbox.Ref) error { return sandbox.ErrUnsupported }

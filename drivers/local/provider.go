@@ -34,6 +34,7 @@ var (
 	_ sandbox.Provider = (*Provider)(nil)
 	_ sandbox.Lister   = (*Provider)(nil)
 	_ sandbox.Reaper   = (*Provider)(nil)
+	_ sandbox.Measurer = (*Provider)(nil)
 )
 
 // New returns a provider of the machines below c.Root, and finishes what

@@ -238,7 +238,7 @@ func (tx *commit) sandbox(r sandbox.Row) error {
 		r.Session, r.Environment = stored.Session, stored.Environment
 	}
 	r = copied(r)
-	for _, t := range []*time.Time{&r.Deadline, &r.MaxDeadline, &r.NotBefore, &r.AbsentSince, &r.LiveAt, &r.DestroyedAt, &r.MeasuredAt} {
+	for _, t := range []*time.Time{&r.Deadline, &r.MaxDeadline, &r.NotBefore, &r.AbsentSince, &r.LiveAt, &r.DestroyedAt, &r.MeasuredAt, &r.StoredAt} {
 		*t = moment(*t)
 	}
 	put(tx, tx.sandboxes, r.ID, storedRow{r, tx.next(), tx.clock})

@@ -75,6 +75,29 @@ func (s sessionStore) Names(ctx context.Context, after string) (session.NamesPag
 	return page, nil
 }
 
+func (s sessionStore) Missing(ctx context.Context, q session.MissingQuery) (n int, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case q.Provider == "":
+		return 0, &access.FieldError{Field: "Provider", Rule: "must be set"}
+	case q.Limit < 1:
+		return 0, &access.FieldError{Field: "Limit", Rule: "must be at least 1"}
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	since := db.clock().Add(-q.Lately)
+	for _, r := range db.sandboxes {
+		absent := r.State == sandbox.Live && !r.AbsentSince.IsZero()
+		lost := r.State == sandbox.Lost && r.Incarnation != "" && r.written.After(since)
+		if r.Provider == q.Provider && (absent || lost) {
+			n++
+		}
+	}
+	return min(n, q.Limit), nil
+}
+
 func byKey(a, b sandbox.TombstoneKey) int {
 	return cmp.Or(cmp.Compare(a.Sandbox, b.Sandbox), cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Incarnation, b.Incarnation))
 }

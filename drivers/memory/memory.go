@@ -31,8 +31,8 @@ type DB struct {
 	outbox        map[sandbox.TombstoneKey]storedTombstone
 	fence         int64 // of the latest lease; counted over all leases, so that it never restarts
 	leases        map[leaseOn]map[string]session.Lease
-	mounts        map[mountKey]mount.Row
-	mountIDs      map[mount.ID]bool
+	mounts        folders
+	books         books
 }
 
 // New returns an empty database. opts may be nil.
@@ -47,8 +47,8 @@ func New(opts *Options) *DB {
 		owned:         map[owner]sandbox.ID{},
 		outbox:        map[sandbox.TombstoneKey]storedTombstone{},
 		leases:        map[leaseOn]map[string]session.Lease{},
-		mounts:        map[mountKey]mount.Row{},
-		mountIDs:      map[mount.ID]bool{},
+		mounts:        newFolders(),
+		books:         newBooks(),
 	}
 	if opts != nil && opts.Now != nil {
 		db.now = opts.Now

@@ -20,8 +20,8 @@ import (
 //
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
-// bubble. It is a [sandbox.Lister] and a [sandbox.Reaper], and its handles are
-// [sandbox.Binder] and [sandbox.Symlinker].
+// bubble. It is a [sandbox.Lister], a [sandbox.Reaper] and a
+// [sandbox.Measurer], and its handles are [sandbox.Binder] and [sandbox.Symlinker].
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -43,6 +43,7 @@ var (
 	_ sandbox.Provider = (*Sandboxes)(nil)
 	_ sandbox.Lister   = (*Sandboxes)(nil)
 	_ sandbox.Reaper   = (*Sandboxes)(nil)
+	_ sandbox.Measurer = (*Sandboxes)(nil)
 )
 
 // SandboxOptions are the options of [NewSandboxes]. The zero value is all defaults.

@@ -25,6 +25,7 @@ const (
 	OpDestroy Op = "destroy"
 	OpList    Op = "list"
 	OpReap    Op = "reap"
+	OpMeasure Op = "measure"
 )
 
 // Call is one call of the provider.
@@ -59,7 +60,7 @@ type Fault struct {
 	// Status, of a Create, is the state the machine is born in; zero means
 	// running. One that is starting is answered with sandbox.ErrStarting; see [Sandboxes.SetStatus].
 	Status sandbox.Status
-	// Unseen, of an Inspect or Attach, answers that there is no such machine; of a List, that there is none.
+	// Unseen, of an Inspect, Attach or Measure, answers that there is no such machine; of a List, that there is none.
 	Unseen bool
 	// HoldReply is waited for after everything is done. Where the caller's
 	// context ends first, the caller gets the context's cause.
@@ -174,10 +175,10 @@ func (l *Latch) then(f func()) {
 }
 
 // Inject asks script, from now on, what goes wrong with each call of Create,
-// Inspect, Attach, Destroy, List and Reap; nil ends that. Calls are put to it one at a
+// Inspect, Attach, Destroy, List, Reap and Measure; nil ends that. Calls are put to it one at a
 // time, in the order of Call.Seq, before they do anything; a List is called
 // when its sequence is first asked for a machine. It must not call
-// those six methods itself nor wait for anything (a [Latch] does the waiting); it may use all others.
+// those seven methods itself nor wait for anything (a [Latch] does the waiting); it may use all others.
 func (s *Sandboxes) Inject(script func(Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -125,19 +126,76 @@ func TestTriggerKeepsToItsSchema(t *testing.T) {
 	}
 }
 
-// The table can't be emptied past the trigger, neither by itself nor along with its sessions. (T-32)
+// Neither the table can be emptied past the trigger, by itself or along with
+// its sessions, nor the outbox, which would forget machines. (T-32)
 func TestTruncateIsRefused(t *testing.T) {
 	db := migrated(t)
 	c := spawn("p")
 	c.Sandbox.State = sandbox.Live
+	c.Bury = []sandbox.Tombstone{{TombstoneKey: sandbox.TombstoneKey{Sandbox: "gone", Generation: 1}}}
 	commit(t, db.Sessions(), c)
-	for _, text := range []string{"TRUNCATE bunkroom_sandboxes", "TRUNCATE bunkroom_sessions CASCADE", "TRUNCATE bunkroom_environments CASCADE"} {
+	for _, text := range []string{
+		"TRUNCATE bunkroom_sandboxes", "TRUNCATE bunkroom_sessions CASCADE", "TRUNCATE bunkroom_environments CASCADE",
+		"TRUNCATE bunkroom_outbox", "TRUNCATE bunkroom_mounts, bunkroom_outbox",
+	} {
 		if _, err := db.SQL().ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "must not be truncated") {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
-	if got := load(t, db.Sessions(), session.Address{Session: c.Session.ID}); got.Sandbox.State != sandbox.Live {
-		t.Errorf("got %+v", got.Sandbox)
+	if got := load(t, db.Sessions(), session.Address{Session: c.Session.ID}); got.Sandbox.State != sandbox.Live || len(outbox(t, db.Sessions())) != 1 {
+		t.Errorf("got %+v, outbox %+v", got.Sandbox, outbox(t, db.Sessions()))
+	}
+}
+
+// The trigger buries for whoever may delete a row, also for one who may not
+// write to the outbox; and nobody can have it write with its owner's rights
+// for a table of theirs. (T-32)
+func TestTriggerBuriesForWhoeverDeletes(t *testing.T) {
+	name, dsn := schema(t)
+	db := opened(t, dsn, nil)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := spawn("p")
+	c.Sandbox.State, c.Sandbox.Generation, c.Sandbox.Incarnation = sandbox.Live, 1, "i-1"
+	commit(t, db.Sessions(), c)
+	role := name + "_clerk"
+	run(t, db, "CREATE ROLE "+role)
+	t.Cleanup(func() {
+		for _, text := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
+			if _, err := db.SQL().Exec(text); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	run(t, db, "GRANT USAGE ON SCHEMA "+name+" TO "+role)
+	run(t, db, "GRANT SELECT, DELETE ON bunkroom_sandboxes TO "+role)
+	conn, err := db.SQL().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	as := func(text string) error {
+		_, err := conn.ExecContext(t.Context(), text)
+		return err
+	}
+	if err := errors.Join(as("SET ROLE "+role), as("DELETE FROM bunkroom_sandboxes")); err != nil {
+		t.Errorf("a clerk who may delete: %v", err)
+	}
+	if err := as("INSERT INTO bunkroom_outbox SELECT * FROM bunkroom_outbox"); err == nil {
+		t.Error("the clerk may write to the outbox, and the trigger need not do it for them")
+	}
+	if err := as("CREATE TEMPORARY TABLE mine (id text)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := as("CREATE TRIGGER mine AFTER DELETE ON mine FOR EACH ROW EXECUTE FUNCTION " + name + ".bunkroom_bury()"); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("the trigger on a table of the clerk's: %v, want it refused", err)
+	}
+	if err := as("RESET ROLE"); err != nil {
+		t.Error(err)
+	}
+	if got := outbox(t, db.Sessions()); len(got) != 1 || got[0].Incarnation != "i-1" {
+		t.Errorf("outbox %+v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -40,23 +41,31 @@ func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Bun:        pgdialect.New(),
 		Text:       text,
+		Lateral:    true,
+		Arrays:     true,
 		Migrations: sqlstore.Migrations("postgres"),
 		Begin: []string{
 			"BEGIN ISOLATION LEVEL READ COMMITTED",
 			"SELECT pg_advisory_xact_lock(hashtext('bunkroom_ migrate'))",
 		},
-		Objects:    objects,
-		Fault:      fault,
-		Absent:     absent,
+		Objects: objects,
+		Fault:   fault,
+		Absent:  absent,
+		Taken: func(err error) bool {
+			return state(err) == "23505" || state(err) == "22012" // unique_violation, division_by_zero
+		},
 		RolledBack: rolledBack,
 		Keys:       keys,
 	}
 }
 
+var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
+
 // text says a statement in Postgres' words: its arguments are numbered, and
 // the clock is a query of its own, so that it is read once.
 func text(statement string) string {
 	statement = strings.ReplaceAll(statement, "NOW()", "(SELECT "+micros+")")
+	statement = packed.ReplaceAllString(sqlstore.Tables(statement, rows), "CAST(json_agg(json_build_object($1)) AS text)")
 	statement = strings.NewReplacer("KEYS(?)", machines, "IN IDS(?)", ids).Replace(statement)
 	parts := strings.Split(statement, "?") // no statement has one in quotes
 	var b strings.Builder
@@ -65,4 +74,21 @@ func text(statement string) string {
 		b.WriteString("$" + strconv.Itoa(i+1) + part)
 	}
 	return b.String()
+}
+
+// rows is a table of n rows of values or, if that is 0, one whose columns are arrays.
+func rows(n int, names, types []string) string {
+	values := make([]string, len(types))
+	for i, t := range types {
+		values[i] = "CAST(? AS " + t + ")"
+		if n == 0 {
+			values[i] = "CAST(? AS " + t + "[])"
+		}
+	}
+	table := "unnest(" + strings.Join(values, ", ") + ")"
+	if n > 0 {
+		row := "(" + strings.Join(values, ", ") + ")"
+		table = "(VALUES " + row + strings.Repeat(", "+row, n-1) + ")"
+	}
+	return "(SELECT * FROM " + table + " AS u (" + strings.Join(names, ", ") + "))"
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/bunkroom/bunkroom/session"
 )
 
-// proxy is a way to the server that loses the replies to COMMIT, once it is told to.
+// proxy is a way to the server that loses the replies to COMMIT, and to what
+// is a transaction of its own, once it is told to.
 type proxy struct {
 	dir  string
 	lost atomic.Bool // the server's replies to a COMMIT from now on
@@ -82,11 +83,18 @@ func (p *proxy) forward(client, upstream net.Conn) {
 			}
 		}
 	}()
+	var alone []byte // the name of the last statement that is prepared to be a transaction of its own
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(buffer)
 		if n > 0 {
-			if p.lost.Load() && bytes.Contains(bytes.ToLower(buffer[:n]), []byte("commit\x00")) {
+			said := buffer[:n]
+			binds := alone != nil && bytes.Contains(said, append([]byte{0}, alone...))
+			if _, text, parses := bytes.Cut(said, []byte("P\x00\x00")); parses && bytes.Contains(said, []byte("SELECT 1 / CASE")) {
+				name, _, _ := bytes.Cut(text[2:], []byte{0})
+				alone = append(bytes.Clone(name), 0)
+			}
+			if p.lost.Load() && (binds || bytes.Contains(bytes.ToLower(said), []byte("commit\x00"))) {
 				committing.Store(true)
 			}
 			if _, err := upstream.Write(buffer[:n]); err != nil {

@@ -78,6 +78,10 @@ func TestPlansAtScale(t *testing.T) {
 			return err
 		}, []string{"bunkroom_environments_open", "bunkroom_sandboxes_environment_id_key"}},
 		{"known", func() error { _, err := store.Known(t.Context(), keys); return err }, []string{"bunkroom_sandboxes_pkey", "bunkroom_outbox_pkey"}},
+		{"missing", func() error {
+			_, err := store.Missing(t.Context(), session.MissingQuery{Provider: "p", Lately: time.Hour, Limit: 6})
+			return err
+		}, []string{"bunkroom_sandboxes_missing", "bunkroom_sandboxes_lost"}},
 		{"due live", due(session.DueLive), []string{"bunkroom_sandboxes_live"}},
 		{"due idle", due(session.DueIdle), []string{"bunkroom_sandboxes_live", "bunkroom_sessions_"}},
 		{"due creating", due(session.DueCreating), []string{"bunkroom_sandboxes_creating"}},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/internal/sqlstore"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/session"
@@ -93,6 +94,9 @@ func (db *DB) Leases() session.Leases { return db.store.Leases() }
 // Mounts returns the store of mounts.
 func (db *DB) Mounts() mount.Store { return db.store.Mounts() }
 
+// Ledger returns the ledger of accounts.
+func (db *DB) Ledger() billing.Ledger { return db.store.Ledger() }
+
 // SQL returns the database itself, for the host's own tables and
 // transactions. It is closed by whoever opened it.
 func (db *DB) SQL() *sql.DB { return db.sql }
@@ -131,3 +135,6 @@ func (tx *Tx) Leases() session.Leases { return tx.store.Leases() }
 
 // Mounts returns the store of mounts.
 func (tx *Tx) Mounts() mount.Store { return tx.store.Mounts() }
+
+// Ledger returns the ledger of accounts. A post, say, is then written with the host's own rows, or not at all.
+func (tx *Tx) Ledger() billing.Ledger { return tx.store.Ledger() }

@@ -90,6 +90,10 @@ func busy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
+// rolledBack reports whether a COMMIT that failed surely wrote nothing: where
+// others hold the lock, or the disk is full, what tells that it is whole was not written.
+func rolledBack(err error) bool { return busy(err) || primary(err) == sqlite3.SQLITE_FULL }
+
 // absent reports that a table of ours is not there: our statements name no
 // other. SQLite has no code of its own for it, only the words.
 func absent(err error) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/internal/sqlstore"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/session"
@@ -99,19 +102,48 @@ const keys = `SELECT value ->> 0 AS n, value ->> 1 AS sandbox_id, value ->> 2 AS
 // ids is one column of what is in a list.
 const ids = `(SELECT value FROM json_each(?))`
 
+// rows is a table of n rows of values or, if that is 0, of what is in a list of rows.
+func rows(n int, names, _ []string) string {
+	columns := make([]string, len(names))
+	for i, name := range names {
+		switch n {
+		case 0:
+			columns[i] = "value ->> " + strconv.Itoa(i) + " AS " + name
+		case 1:
+			columns[i] = "? AS " + name
+		default:
+			columns[i] = "column" + strconv.Itoa(i+1) + " AS " + name
+		}
+	}
+	table := "(SELECT " + strings.Join(columns, ", ")
+	switch n {
+	case 0:
+		table += " FROM json_each(?)"
+	case 1:
+	default:
+		row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
+		table += " FROM (VALUES " + row + strings.Repeat(", "+row, n-1) + ")"
+	}
+	return table + ")"
+}
+
+var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
+
 func dialect() sqlstore.Dialect {
 	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
 	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL", "KEYS(?)", keys, "IDS(?)", ids)
 	return sqlstore.Dialect{
 		Bun:        sqlitedialect.New(),
 		Migrations: sqlstore.Migrations("sqlite"),
-		Text:       text.Replace,
+		Text: func(statement string) string {
+			return text.Replace(packed.ReplaceAllString(sqlstore.Tables(statement, rows), "json_group_array(json_object($1))"))
+		},
 		Begin:      []string{"BEGIN IMMEDIATE"},
 		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",
 		Fault:      fault,
 		Absent:     absent,
-		RolledBack: busy,
+		RolledBack: rolledBack,
 	}
 }
 
@@ -139,6 +171,9 @@ func (db *DB) Leases() session.Leases { return db.store.Leases() }
 
 // Mounts returns the store of mounts.
 func (db *DB) Mounts() mount.Store { return db.store.Mounts() }
+
+// Ledger returns the ledger of accounts.
+func (db *DB) Ledger() billing.Ledger { return db.store.Ledger() }
 
 // SQL returns the database itself, for the host's own tables and
 // transactions. It is closed by whoever opened it.
@@ -172,3 +207,6 @@ func (tx *Tx) Leases() session.Leases { return tx.store.Leases() }
 
 // Mounts returns the store of mounts.
 func (tx *Tx) Mounts() mount.Store { return tx.store.Mounts() }
+
+// Ledger returns the ledger of accounts. A post, say, is then written with the host's own rows, or not at all.
+func (tx *Tx) Ledger() billing.Ledger { return tx.store.Ledger() }

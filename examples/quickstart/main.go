@@ -7,12 +7,11 @@
 // Two agents work in one session on a copy of a source tree; a command that
 // would run for ever is stopped; the session ends and its machine is proven
 // gone; in a second session one of the agents finds the notes it left in the
-// first. It exits with 1 if a promise was not kept, and leaves nothing behind
+// first. At the end the bill is explained, line by line. It exits with 1 if a promise was not kept, and leaves nothing behind
 // but the data directory, which the next run uses again.
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -27,7 +26,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -89,7 +87,7 @@ type story struct {
 	Destroyed int       `json:"machines_proven_gone"`
 	Works     int       `json:"works"`
 	Seconds   float64   `json:"seconds_used"`
-	Charged   bool      `json:"charged"`
+	Bill      bill      `json:"bill"`
 	Notes     string    `json:"notes_kept_in"`
 	Promises  []promise `json:"promises"`
 	Kept      bool      `json:"all_promises_kept"`
@@ -206,7 +204,12 @@ func (s *story) run(ctx context.Context, data, repo string) error {
 	}
 	s.promise("two conversations of one session share one machine", s.Made == 1, fmt.Sprintf("%d made", s.Made))
 	s.end(ctx, first.ID)
-	return s.again(ctx, you, mark, data)
+	if err := s.again(ctx, you, mark, data); err != nil {
+		return err
+	}
+	explained, detail, err := s.Bill.add(ctx)
+	s.promise("every line of the bill is a meter event, and they sum to the change of the balance", explained, detail)
+	return err
 }
 
 // again opens a second session, in which the reviewer finds nothing but its notes.
@@ -271,10 +274,15 @@ func (s *story) open(ctx context.Context, data string) (closeAll func(), err err
 	if err != nil {
 		return closeAll, err
 	}
+	gate, err := s.Bill.till(ctx, db.Ledger())
+	if err != nil {
+		return closeAll, err
+	}
 	s.machines = map[sandbox.Incarnation]bool{}
 	s.rooms, err = session.New(session.Config{
 		Store: db.Sessions(), Leases: db.Leases(), Directory: access.DirectoryFunc(directory),
-		Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Mounts: mounts,
+		Sandboxes: []sandbox.Provider{boxes}, KeySecret: secret, Deployment: "quickstart", Mounts: mounts,
+		Gate: gate,
 	})
 	return closeAll, err
 }
@@ -309,7 +317,6 @@ func (s *story) work(ctx context.Context, who string, id session.ConversationID,
 	})
 	s.Works++
 	s.Seconds += rep.Used.Seconds()
-	s.Charged = s.Charged || !rep.Free
 	return err
 }
 
@@ -449,52 +456,4 @@ func keySecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	return secret, os.Rename(path+".new", path)
-}
-
-// indented shows the first lines of what is written to it, indented.
-type indented struct {
-	w     io.Writer
-	lines int
-	mid   bool // a line has begun
-}
-
-func (i *indented) Write(p []byte) (int, error) {
-	for line := range bytes.Lines(p) {
-		switch {
-		case i.lines == 12 && !i.mid:
-			io.WriteString(i.w, "    …\n")
-		case i.lines < 12 && !i.mid:
-			fmt.Fprintf(i.w, "    %s", line)
-		case i.lines < 12:
-			i.w.Write(line)
-		}
-		if i.mid = !bytes.HasSuffix(line, []byte("\n")); !i.mid {
-			i.lines++
-		}
-	}
-	return len(p), nil
-}
-
-func (s *story) table() {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	confined := "nothing was run"
-	if s.Confined {
-		confined = "yes, by bubblewrap"
-	} else if s.Works > 0 {
-		confined = "NO: bubblewrap can't be used here, commands had all of your rights"
-	}
-	charge := map[bool]string{true: "charged", false: "nothing charged (billing.Free)"}[s.Charged]
-	fmt.Fprintf(w, "\nconfined\t%s\n", confined)
-	fmt.Fprintf(w, "files copied into the sandbox\t%d\n", s.Files)
-	fmt.Fprintf(w, "machines made, proven gone\t%d, %d\n", s.Made, s.Destroyed)
-	fmt.Fprintf(w, "time worked\t%.1f s in %d works, %s\n", s.Seconds, s.Works, charge)
-	fmt.Fprintf(w, "notes kept in\t%s\n", s.Notes)
-	for _, p := range s.Promises {
-		kept := "kept"
-		if !p.Kept {
-			kept = "BROKEN"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", p.What, kept, p.Detail)
-	}
-	w.Flush()
 }

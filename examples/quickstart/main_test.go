@@ -53,7 +53,7 @@ func tell(t *testing.T, bin, path string, args ...string) (story, string) {
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left in the temporary directory: %v %v", left, err)
 	}
-	if !s.Kept || s.Made != 2 || s.Destroyed != 2 || s.Charged {
+	if !s.Kept || s.Made != 2 || s.Destroyed != 2 || len(s.Bill.Lines) == 0 || s.Bill.After >= s.Bill.Before {
 		t.Errorf("got %+v", s)
 	}
 	return s, told.String()

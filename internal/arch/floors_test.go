@@ -44,6 +44,7 @@ var house = []room{
 	{Path: "session/agenttool", Floor: 5},
 	{Path: "internal/sqlstore", Floor: 6, Links: bun},
 	{Path: "drivers/memory", Floor: drivers},
+	{Path: "drivers/cloudevents", Floor: drivers},
 	{Path: "drivers/dir", Floor: drivers},
 	{Path: "drivers/local/...", Floor: drivers, Links: []string{"golang.org/x/sys"}},
 	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},

@@ -49,17 +49,25 @@ var stories = map[string]func(passed func(call string) bool) []visit{
 	"purge of a session":                  func(func(string) bool) []visit { return []visit{{Gone: true}} },
 	"purge of a project with its history": func(func(string) bool) []visit { return []visit{{Gone: true}, {Gone: true}} },
 	"sweep":                               func(func(string) bool) []visit { return nil },
+
+	"beats":                   func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
+	"out of credit":           func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
+	"no machine":              func(func(string) bool) []visit { return []visit{{}} },
+	"abandoned":               func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
+	"expired, then abandoned": func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
 }
 
-// A process that is killed with SIGKILL before or after any of its calls
-// leaves nothing that the next one does not bring to its end: no process, no
-// machine without a row, no row on its way, no lease. What was done stays done, and life goes on.
+// A process that is killed with SIGKILL before or after any of its calls, or
+// inside a transaction of its ledger, leaves nothing that the next one does not
+// bring to its end: no process, no machine without a row, no row on its way, no
+// lease, no hold. What was done stays done, what was used is charged once (T-61,
+// T-62, T-63, T-66, T-71, case 61), and life goes on.
 func TestKilledAtEveryStep(t *testing.T) {
-	need.Long(t, "it starts two processes for each of some two hundred places to die at")
+	need.Long(t, "it starts two processes for each of some four hundred places to die at")
 	program := host(t)
 	for _, b := range []backend{onSQLite, onPostgres} {
 		t.Run(b.name, func(t *testing.T) {
-			var places []place
+			var places, money []place
 			for _, story := range slices.Sorted(maps.Keys(stories)) {
 				whole := newWorld(t, program, b)
 				p := whole.play(story, "", nil)
@@ -67,19 +75,31 @@ func TestKilledAtEveryStep(t *testing.T) {
 					t.Fatalf("%s: not played to its end: %v", story, p.places)
 				}
 				for _, at := range p.places {
-					places = append(places, place{story, at})
+					switch at := (place{story, at}); {
+					case !at.sure():
+					case at.ofMoney():
+						money = append(money, at)
+					default:
+						places = append(places, at)
+					}
 				}
 			}
 			draw := chance(t)
-			workers := 3
+			workers := 4
+			few := moneySample
 			if b.name == onPostgres.name {
 				workers = 8 // they wait for leases to run out
+				few = fewOfMoney
 				if !*all {
-					draw.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
-					places = places[:min(len(places), sample)]
+					places = drawn(draw, places, sample)
 				}
 			}
-			t.Logf("%d places to die at", len(places))
+			of := len(money)
+			if !*all {
+				money = drawn(draw, money, few)
+			}
+			t.Logf("%d places to die at, and %d of %d of money", len(places), len(money), of)
+			places = slices.Concat(places, money)
 			each(workers, places, func(p place) {
 				t.Run(p.story+", "+p.at, func(t *testing.T) { dieAt(t, newWorld(t, program, b), p) })
 			})
@@ -87,11 +107,13 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// sample is at how many places a process dies on Postgres by default.
-const sample = 24
-
-// place is where in a story to die.
-type place struct{ story, at string }
+// At how many places a process dies by default: on Postgres, and more of
+// money; and on SQLite of money.
+const (
+	sample      = 24
+	fewOfMoney  = 16
+	moneySample = 64
+)
 
 func dieAt(t *testing.T, w *world, at place) {
 	before := w.play(at.story, at.at, nil)
@@ -145,8 +167,9 @@ func each[T any](workers int, values []T, f func(T)) {
 	running.Wait()
 }
 
-// A process that is killed at any moment inside a call of its provider leaves
-// nothing either: not half a machine, not half a file.
+// A process that is killed at any moment inside a call of its provider, or
+// while work is under way, leaves nothing either: not half a machine, not half
+// a file, and no time that is charged twice or never.
 func TestKilledAtRandomMoments(t *testing.T) {
 	need.Long(t, "it starts two processes for each of many moments to die at")
 	program := host(t)
@@ -156,28 +179,31 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		w := newWorld(t, program, onSQLite)
 		var inside []string
 		for _, at := range w.play(story, "", nil).places {
-			call, _, _ := strings.Cut(at, " ")
-			if strings.HasSuffix(at, " before") && slices.Contains([]string{"create", "attach", "inspect", "destroy", "start", "write", "close", "reap", "machines"}, call) {
-				inside = append(inside, at)
+			if at := (place{story, at}); at.sure() && at.begins() {
+				inside = append(inside, at.at)
 			}
 		}
 		if len(inside) == 0 {
 			t.Fatalf("%s calls no provider", story)
 		}
-		for range perStory(*all) {
-			at := inside[draw.IntN(len(inside))]
-			moments = append(moments, moment{place{story, at}, time.Duration(draw.Int64N(int64(longest(at))))})
+		for range perStory(story, *all) {
+			at := place{story, inside[draw.IntN(len(inside))]}
+			moments = append(moments, moment{at, time.Duration(draw.Int64N(int64(at.lasts())))})
 		}
 	}
-	each(3, moments, func(m moment) {
+	each(4, moments, func(m moment) {
 		t.Run(m.story+", "+m.at+" + "+m.after.String(), func(t *testing.T) { dieIn(t, newWorld(t, program, onSQLite), m) })
 	})
 }
 
-// perStory is how many moments there are in each story.
-func perStory(all bool) int {
-	if all {
+// perStory is how many moments there are in a story.
+func perStory(story string, all bool) int {
+	_, told := certain[story]
+	switch {
+	case all:
 		return 20
+	case told: // it takes long
+		return 3
 	}
 	return 6
 }
@@ -186,14 +212,6 @@ func perStory(all bool) int {
 type moment struct {
 	place
 	after time.Duration
-}
-
-// longest is about how long a call takes: what starts processes takes longer.
-func longest(at string) time.Duration {
-	if strings.HasPrefix(at, "create") || strings.HasPrefix(at, "inspect") || strings.HasPrefix(at, "write") {
-		return time.Millisecond
-	}
-	return 20 * time.Millisecond
 }
 
 func dieIn(t *testing.T, w *world, m moment) {

@@ -1,13 +1,19 @@
 // Package crash holds no code. Its tests kill a process of the host with
 // SIGKILL at every step of what it does, and look from outside at what the
-// next one makes of it: rows, machines, processes and leases.
+// next one makes of it: rows, machines, processes, leases and books.
 //
 // The process is [github.com/bunkroom/bunkroom/internal/crash/host]: the real
 // session.Service over the real drivers. The tests build it, without the race
 // detector, and start it once for each place to die at.
 //
-// By default every place is tried on SQLite, and a sample on Postgres, drawn
-// from a seed that the test logs. What is left out is tried with
+// Every call that leaves the process is two places to die at, one before it and
+// one after it, when nobody has seen the reply. A call of the ledger that writes has more:
+// after each statement that has written, and before the COMMIT. What the books
+// must say is reckoned from what each process has told of its works as it went along.
+//
+// By default every place is tried on SQLite but for those of money, of which a
+// sample is, as is of all places on Postgres, drawn from a seed that the test
+// logs: one of each kind first. What is left out is tried with
 //
 //	go test ./internal/crash -all
 //

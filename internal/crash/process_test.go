@@ -20,6 +20,8 @@ import (
 type message struct {
 	Scene     *scene
 	At        string
+	When      time.Time
+	Told      *told
 	Done      bool
 	Recovered bool
 	Used      []visit
@@ -112,8 +114,9 @@ func (p play) passed(call string) bool { return slices.Contains(p.places, call+"
 // watch, which may be nil, hears of every place as it is passed.
 func (w *world) play(story, die string, watch func(p *process, place string)) play {
 	w.t.Helper()
-	args := append([]string{"-play", story, "-die", die, "-root", w.root}, w.database...)
+	args := append([]string{"-play", story, "-die", die, "-root", w.root, "-events", w.events}, w.database...)
 	var got play
+	var at, heard time.Time // of the last place: on the clock of the rows, and here
 	p := start(w.t, w.program, args...)
 	for {
 		m, ok := p.next()
@@ -123,8 +126,11 @@ func (w *world) play(story, die string, watch func(p *process, place string)) pl
 		switch {
 		case m.Scene != nil:
 			got.scene = *m.Scene
+		case m.Told != nil:
+			w.hear(m.Told)
 		case m.At != "":
 			got.places = append(got.places, m.At)
+			at, heard = m.When, time.Now()
 			if watch != nil {
 				watch(p, m.At)
 			}
@@ -132,6 +138,8 @@ func (w *world) play(story, die string, watch func(p *process, place string)) pl
 		got.done = got.done || m.Done
 	}
 	got.killed = p.wait()
+	// Not before the last place it has passed, and not after now.
+	w.died(latest(at.Add(time.Since(heard)), time.Now()), die)
 	if len(got.scene.Sessions) == 0 && story != "sweep" {
 		w.t.Fatalf("no scene was set: %s", p.errs.String())
 	}
@@ -141,22 +149,22 @@ func (w *world) play(story, die string, watch func(p *process, place string)) pl
 // recover has the next process clean up and then work on. In between, and at the end, the world is looked at.
 func (w *world) recover(story string, before play) []visit {
 	w.t.Helper()
-	args := append([]string{"-recover", story, "-root", w.root}, w.database...)
+	args := append([]string{"-recover", story, "-root", w.root, "-events", w.events}, w.database...)
 	p := start(w.t, w.program, args...)
 	p.tell(before.scene)
-	m, ok := p.next()
+	m, ok := w.listen(p)
 	if !ok || !m.Recovered {
 		p.wait()
 		w.t.Fatalf("nothing was recovered: %s", p.errs.String())
 	}
-	w.nothingLeft(before.scene, p.cmd.Process.Pid)
+	w.nothingLeft(story, before.scene, p.cmd.Process.Pid)
 	if w.t.Failed() { // what is left would only be waited for
 		_ = p.cmd.Process.Kill()
 		p.wait()
 		w.t.FailNow()
 	}
 	p.tell(true)
-	m, ok = p.next()
+	m, ok = w.listen(p)
 	if !ok {
 		p.wait()
 		w.t.Fatalf("nothing works any more: %s", p.errs.String())
@@ -164,8 +172,19 @@ func (w *world) recover(story string, before play) []visit {
 	if killed := p.wait(); killed {
 		w.t.Fatal("the next process was killed")
 	}
-	w.nothingLeft(before.scene, 0)
+	w.nothingLeft(story, before.scene, 0)
 	return m.Used
+}
+
+// listen is what the process says next that is not of a work.
+func (w *world) listen(p *process) (message, bool) {
+	for {
+		m, ok := p.next()
+		if !ok || m.Told == nil {
+			return m, ok
+		}
+		w.hear(m.Told)
+	}
 }
 
 func (v visit) String() string {

@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/drivers/postgres"
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -32,7 +34,12 @@ type world struct {
 	database []string // the arguments that name it
 	sessions session.Store
 	leases   session.Leases
-	marks    map[string]bool // by which its processes are known
+	ledger   billing.Ledger
+	sql      *sql.DB
+	postgres bool
+	events   string           // the file of meter events
+	works    map[string]*work // by id, as the processes have told of them
+	marks    map[string]bool  // by which its processes are known
 }
 
 // backend makes the database of a world.
@@ -52,6 +59,7 @@ var (
 		}
 		w.t.Cleanup(func() { db.Close() })
 		w.sessions, w.leases, w.database = db.Sessions(), db.Leases(), []string{"-sqlite", path}
+		w.ledger, w.sql = db.Ledger(), db.SQL()
 	}}
 	onPostgres = backend{"Postgres", func(w *world) {
 		dsn := server.DSN(w.t)
@@ -71,13 +79,14 @@ var (
 		}
 		w.t.Cleanup(func() { db.Close() })
 		w.sessions, w.leases, w.database = db.Sessions(), db.Leases(), []string{"-postgres", dsn}
+		w.ledger, w.sql, w.postgres = db.Ledger(), db.SQL(), true
 	}}
 )
 
 func newWorld(t testing.TB, program string, b backend) *world {
 	t.Helper()
-	w := &world{t: t, program: program, dir: directory(t), marks: map[string]bool{}}
-	w.root = filepath.Join(w.dir, "root")
+	w := &world{t: t, program: program, dir: directory(t), marks: map[string]bool{}, works: map[string]*work{}}
+	w.root, w.events = filepath.Join(w.dir, "root"), filepath.Join(w.dir, "events")
 	w.marks[w.root] = true
 	b.open(w)
 	return w
@@ -125,9 +134,10 @@ func (w *world) meet() (machines map[sandbox.Incarnation]string) {
 	return machines
 }
 
-// nothingLeft fails the test unless machines, rows, outbox, leases and
-// processes agree, and nothing is left to do. The process except may run.
-func (w *world) nothingLeft(sc scene, except int) {
+// nothingLeft fails the test unless machines, rows, outbox, leases, books and
+// processes agree, and nothing is left to do. The process except may run; the
+// accounts are topped up once none does.
+func (w *world) nothingLeft(story string, sc scene, except int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -164,6 +174,7 @@ func (w *world) nothingLeft(sc scene, except int) {
 			w.t.Errorf("left of machines: %v", left)
 		}
 	}
+	w.books(ctx, story, except == 0)
 	w.noProcess(except)
 }
 

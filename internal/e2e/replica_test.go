@@ -46,7 +46,7 @@ func beReplica(text string) error {
 	breakIt(r, as)
 	c := session.Config{
 		Store: r.store, Leases: r.leases, Directory: access.DirectoryFunc(everybodyMay), Replica: as.Name,
-		KeySecret: []byte("0123456789abcdef0123456789abcdef"), CallTimeout: 5 * time.Second, Lease: leaseOfWork,
+		KeySecret: []byte("0123456789abcdef0123456789abcdef"), Deployment: "bunkroom", CallTimeout: 5 * time.Second, Lease: leaseOfWork,
 		Limits: func(access.Plan) session.Limits { return as.Limits },
 		Now:    func() time.Time { return time.Now().Add(as.Skew) },
 		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),

@@ -24,10 +24,12 @@ type machine struct {
 	born    time.Time
 	ready   time.Time
 	died    time.Time // zero = it lives
+	given   time.Time // when its row named it as live no more
 	blinded bool      // it was not seen once though it was there
 	stray   bool      // it was born later than the provider declares: its request left a paused process
 	foreign bool      // nobody of ours has made it
 	planted bool      // it has our labels, and no row ever knew of it
+	bytes   int64     // what its disk holds
 }
 
 func (m *machine) alive() bool { return m.died.IsZero() }
@@ -47,7 +49,7 @@ func short(name string) string {
 // running is a process that was started in a machine.
 type running struct {
 	r       *replica
-	op, tag string
+	tag     string
 	inner   sandbox.Process
 	machine *machine
 }
@@ -62,7 +64,7 @@ func (p *running) over() bool {
 
 // newCloud makes the providers' machines, and some that are nobody's.
 func (s *sim) newCloud() {
-	s.creates = map[string]int{}
+	s.creates = map[birthplace]int{}
 	s.goneName, s.goneOne = map[string]sandbox.Incarnation{}, map[sandbox.Incarnation]bool{}
 	for host := range s.world.hosts {
 		o := &memory.SandboxOptions{Name: "cloud", Caps: &s.world.caps, Now: s.clock}
@@ -100,6 +102,7 @@ func (s *sim) bear(host int, q sandbox.CreateRequest, starts time.Duration) (*ma
 	}
 	m := &machine{
 		ref: made.Ref, inner: made.Ref, host: host, labels: q.Labels, born: s.clock(), ready: s.clock().Add(starts),
+		bytes: int64(len(s.machines)%7) * 1500,
 	}
 	m.ref.Name, m.ref.Incarnation = q.Name, sandbox.Incarnation(fmt.Sprintf("m%d", len(s.machines)))
 	s.machines = append(s.machines, m)
@@ -170,6 +173,12 @@ func (s *sim) later(d time.Duration, do func()) {
 		}
 		return a.n - b.n
 	})
+}
+
+// birthplace is where a machine of that name is being made.
+type birthplace struct {
+	host int
+	name string
 }
 
 // due is something that will be done.

@@ -17,7 +17,7 @@ const rounds = 60
 // everything agrees then.
 func (s *sim) converge() {
 	s.log("--- faults stop")
-	s.calm, s.outage = true, time.Time{}
+	s.calm, s.outage, s.throttled, s.bank.outage = true, time.Time{}, time.Time{}, time.Time{}
 	s.wait()
 	for _, r := range slices.Concat(s.replicas, s.old) {
 		if r.wake != nil && !r.dead {
@@ -31,7 +31,9 @@ func (s *sim) converge() {
 	s.advance(2 * time.Minute) // what was put off has happened, what was born is ready
 	var keepers []*replica
 	for host := range s.world.hosts {
-		keepers = append(keepers, s.replica(host))
+		if host != s.gone {
+			keepers = append(keepers, s.replica(host))
+		}
 	}
 	s.comeAgain(keepers)
 	left := ""
@@ -49,7 +51,9 @@ func (s *sim) converge() {
 	}
 	if left != "" {
 		s.violated("rest", "after %d rounds of every keeper: %s", rounds, left)
+		return
 	}
+	s.checkMoney()
 }
 
 // comeAgain lets a client look in at every session: that is how a machine that has vanished is found lost.
@@ -80,6 +84,14 @@ func (s *sim) round(k *replica) {
 		return err
 	})
 	s.finish(5 * time.Minute)
+	if s.gone >= 0 {
+		s.giveUpHost(k)
+		s.finish(5 * time.Minute)
+	}
+	for n := range 2 { // expire, deliver
+		s.bookkeep(k, n)
+		s.finish(5 * time.Minute)
+	}
 }
 
 // disagreement says what is not yet as it should be.
@@ -88,7 +100,7 @@ func (s *sim) disagreement() string {
 	alive := map[sandbox.Incarnation]*machine{}
 	for _, m := range s.machines {
 		switch {
-		case m.foreign && !m.alive():
+		case m.foreign && !m.alive() && m.host != s.gone:
 			s.violated("rule 10", "machine %v of somebody else is gone", m)
 		case m.alive() && !m.foreign:
 			alive[m.ref.Incarnation] = m
@@ -120,13 +132,5 @@ func (s *sim) disagreement() string {
 			return fmt.Sprintf("session %s still has a slot, for work %s, until %v ago", tip(session.ID(k.name)), tip(k.holder), s.clock().Sub(l.Until))
 		}
 	}
-	for id, h := range s.holds {
-		switch {
-		case h.settled > 1 || h.settled > 0 && h.given > 0:
-			return fmt.Sprintf("hold %s was settled %d times and given back %d times", tip(id), h.settled, h.given)
-		case s.clock().Before(h.until):
-			return fmt.Sprintf("hold %s still lasts", tip(id))
-		}
-	}
-	return ""
+	return s.unsettled()
 }

@@ -32,18 +32,21 @@ func (s *sim) operate() {
 	if busy >= mostAtOnce || !idle {
 		return
 	}
-	n := s.rnd.IntN(42)
+	n := s.rnd.IntN(51)
 	switch {
 	case n >= 33 && n < 36 && len(s.sessions) < mostSessions:
 		var in session.EnvironmentID
+		p := projects[s.rnd.IntN(len(projects))].id
 		if len(s.environments) > 0 && s.chance(40) {
 			in = s.environments[s.rnd.IntN(len(s.environments))]
+			p = s.projects[in]
 		}
-		s.begin(r, "spawn", func(ctx context.Context) error { return s.spawn(ctx, r, in) })
+		s.begin(r, "spawn", func(ctx context.Context) error { return s.spawn(ctx, r, p, in) })
 		return
 	case n == 36 && len(s.environments) < mostEnvironments:
+		p := projects[s.rnd.IntN(2)].id
 		s.begin(r, "environment", func(ctx context.Context) error {
-			_, err := r.CreateEnvironment(ctx, ann, session.NewEnvironment{Project: "p"})
+			_, err := r.CreateEnvironment(ctx, ann, session.NewEnvironment{Project: p})
 			return err
 		})
 		return
@@ -52,13 +55,19 @@ func (s *sim) operate() {
 		s.begin(r, "delete "+tip(e)+" ", func(ctx context.Context) error { _, err := r.DeleteEnvironment(ctx, ann, e); return err })
 		return
 	case n >= 24 && n < 29:
-		s.begin(r, "reclaim", func(ctx context.Context) error { _, err := r.Reclaim(ctx, session.ReclaimOptions{}); return err })
+		o, name := session.ReclaimOptions{DryRun: s.chance(20)}, "reclaim"
+		if o.DryRun {
+			name = dry + name
+			o.Unseen = time.Second // it looks at all
+		}
+		s.begin(r, name, func(ctx context.Context) error { _, err := r.Reclaim(ctx, o); return err })
 		return
 	case n >= 29 && n < 31:
-		s.begin(r, "sweep", func(ctx context.Context) error {
-			_, err := r.Sweep(ctx, session.SweepOptions{Grace: sweepGrace})
-			return err
-		})
+		o, name := session.SweepOptions{Grace: sweepGrace, DryRun: s.chance(10)}, "sweep"
+		if o.DryRun {
+			name = dry + name
+		}
+		s.begin(r, name, func(ctx context.Context) error { _, err := r.Sweep(ctx, o); return err })
 		return
 	case n >= 31 && n < 33:
 		lasts := s.upTo(100 * time.Second)
@@ -70,6 +79,18 @@ func (s *sim) operate() {
 		return
 	case n == 38:
 		s.drain(r)
+		return
+	case n >= 42 && n < 45:
+		s.grant(r, s.rnd.IntN(len(s.bank.grants)))
+		return
+	case n >= 45 && n < 49:
+		s.bookkeep(r, n-45)
+		return
+	case n == 49:
+		s.loseHost()
+		return
+	case n == 50:
+		s.rideAlong(r)
 		return
 	}
 	if len(s.sessions) == 0 {
@@ -86,19 +107,22 @@ func (s *sim) operate() {
 		s.begin(r, "reopen "+tip(id)+" ", func(ctx context.Context) error { _, err := r.Reopen(ctx, ann, id); return err })
 	case n == 39:
 		s.begin(r, "add to "+tip(id)+" ", func(ctx context.Context) error {
-			_, err := r.AddConversation(ctx, ann, session.AddConversation{Session: id, Agent: "builder"})
+			_, err := r.AddConversation(ctx, ann, session.AddConversation{Session: id, Agent: agentOf(s.owners[id])})
 			return err
 		})
 	case n == 40:
 		t := session.PurgeTarget{Session: id, History: s.chance(50)}
 		if s.chance(5) {
-			t = session.PurgeTarget{Project: "p"}
+			t = session.PurgeTarget{Project: projects[s.rnd.IntN(len(projects))].id}
 		}
 		s.begin(r, "purge "+tip(id)+" ", func(ctx context.Context) error { _, err := r.Purge(ctx, t, session.PurgeOptions{}); return err })
 	case n == 41:
 		s.begin(r, "rename "+tip(id)+" ", func(ctx context.Context) error { return r.Rename(ctx, ann, id, "another") })
 	}
 }
+
+// dry begins the name of what only looks.
+const dry = "dry "
 
 // sweepGrace is short, so that a schedule has time for two passes.
 const sweepGrace = 5 * time.Second
@@ -143,6 +167,7 @@ func (v visit) in(ctx context.Context, s *sim, r *replica) error {
 		impatient := time.AfterFunc(v.patience, cancel)
 		w, err := r.Open(opening, ann, v.q)
 		patient := impatient.Stop()
+		s.opened(opOf(ctx), w)
 		if lost, ok := errors.AsType[*sandbox.LostError](err); ok && v.q.AcceptLoss == 0 {
 			cancel()
 			v.q.AcceptLoss = lost.Generation
@@ -158,6 +183,7 @@ func (v visit) in(ctx context.Context, s *sim, r *replica) error {
 			v.work(ctx, r, w)
 		}
 		_, err = w.Close(ctx)
+		s.closed(w)
 		cancel()
 		return err
 	}
@@ -182,7 +208,7 @@ func (s *sim) expected(what string, err error) {
 	for _, is := range []error{
 		session.ErrUnavailable, session.ErrEnded, session.ErrStale, session.ErrUnknown, session.ErrFenced, session.ErrNotFound,
 		session.ErrNoMachine, session.ErrEnvironmentGone, session.ErrDraining, session.ErrClaimed, sandbox.ErrGone,
-		errOutage, errLost, errDead, context.Canceled, context.DeadlineExceeded,
+		billing.ErrUnknown, errOutage, errBusy, errLost, errDead, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, is) {
 			return

@@ -25,6 +25,8 @@ func (w wiredProvider) As(target any) bool {
 		*power = w
 	case *sandbox.Reaper:
 		*power = w
+	case *sandbox.Measurer:
+		*power = w
 	default:
 		return false
 	}
@@ -55,15 +57,22 @@ func (w wiredProvider) Create(ctx context.Context, q sandbox.CreateRequest) (san
 	type birth struct{ m *machine }
 	born := make(chan birth, 2)
 	stray := ctx.Err() != nil // it leaves a process that was paused: nobody waits for it any more
-	s.creates[q.Name]++
+	at := birthplace{w.r.host, q.Name}
+	s.creates[at]++
 	s.later(v.after, func() {
+		if w.r.host == s.gone {
+			return
+		}
 		born <- birth{s.birth(w.r.host, q, stray, v.starts)}
 		if v.again < 0 {
-			s.creates[q.Name]--
+			s.creates[at]--
 			return
 		}
 		s.later(v.again, func() {
-			s.creates[q.Name]--
+			if w.r.host == s.gone {
+				return
+			}
+			s.creates[at]--
 			s.birth(w.r.host, q, stray, v.starts)
 		})
 	})
@@ -154,6 +163,7 @@ func (w wiredProvider) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.San
 		inner.Close()
 		return nil, err
 	}
+	s.attached(opOf(ctx))
 	return &handle{Sandbox: inner, wire: w.wire, machine: m}, nil
 }
 
@@ -165,6 +175,7 @@ func (w wiredProvider) Destroy(ctx context.Context, ref sandbox.Ref) error {
 	if ref.Incarnation == "" {
 		return sandbox.ErrInvalid
 	}
+	s.checkDry(ctx, "destroys "+string(ref.Incarnation))
 	v, err := w.r.park(ctx, "Destroy", short(ref.Name)+" "+string(ref.Incarnation))
 	if err == nil {
 		err = v.fail
@@ -246,6 +257,25 @@ func (w wiredProvider) Reap(ctx context.Context, ref sandbox.Ref, tag string) er
 	return err
 }
 
+// Measure tells what the disk holds, which is always the same for one machine.
+func (w wiredProvider) Measure(ctx context.Context, ref sandbox.Ref) (int64, error) {
+	if err := w.elsewhere(ref); err != nil {
+		return 0, err
+	}
+	return through(ctx, w.wire, "Measure", string(ref.Incarnation), func(context.Context) (int64, error) {
+		for _, m := range w.r.named(w.r.host, ref) {
+			switch {
+			case !m.alive() || m.ref.Incarnation != ref.Incarnation:
+			case w.r.status(m) != sandbox.StatusRunning:
+				return 0, sandbox.ErrAsleep
+			default:
+				return m.bytes, nil
+			}
+		}
+		return 0, sandbox.ErrGone
+	})
+}
+
 // handle is a handle that one replica has.
 type handle struct {
 	sandbox.Sandbox
@@ -257,13 +287,13 @@ func (h *handle) Ref() sandbox.Ref { return h.machine.ref }
 
 // Start notes when a process was asked for, which is what a lease and a hold are for.
 func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
-	h.r.checkStart(h.r, opOf(ctx), c.Tag)
+	h.r.checkStart(h.r, c.Tag)
 	h.r.tell("started")
 	return through(ctx, h.wire, "Start", c.Tag, func(context.Context) (sandbox.Process, error) {
 		p, err := h.Sandbox.Start(ctx, c)
 		if err == nil {
 			h.r.boxes[h.machine.host].SetStatus(h.machine.inner.Incarnation, sandbox.StatusRunning) // it wakes
-			h.r.procs = append(h.r.procs, &running{h.r, opOf(ctx), c.Tag, p, h.machine})
+			h.r.procs = append(h.r.procs, &running{h.r, c.Tag, p, h.machine})
 		}
 		return p, err
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
@@ -17,6 +18,8 @@ var (
 	errDead   = errors.New("sim: this process is dead")
 	errOutage = errors.New("sim: no connection")
 	errLost   = errors.New("sim: the reply was lost")
+	// errBusy is what a provider says that is asked too much. Nothing is done.
+	errBusy = errors.New("sim: too many requests")
 )
 
 // replica is one process of the host.
@@ -27,9 +30,11 @@ type replica struct {
 	host int
 	ids  int
 	skew time.Duration // of its own clock
+	gate *billing.Till
 
 	// Guarded by sim.mu.
 	dead   bool
+	died   time.Time     // on the store's clock
 	resume chan struct{} // the process is paused until it is closed; nil = it runs
 	wake   chan struct{} // its clients sleep until it is closed, a moment after resume
 	until  time.Time     // when the pause ends
@@ -41,19 +46,15 @@ func (s *sim) replica(host int) *replica {
 	s.born++
 	r := &replica{sim: s, n: s.born, host: host}
 	line := wire{r}
+	r.gate = s.till(line)
 	c := session.Config{
-		Store: wiredStore{line}, Leases: wiredLeases{line}, Directory: wiredDirectory{line}, Gate: wiredGate{line},
+		Store: wiredStore{line}, Leases: wiredLeases{line}, Directory: wiredDirectory{line}, Gate: r.gate,
 		Sandboxes: []sandbox.Provider{wiredProvider{line}}, KeySecret: secret,
 		Limits:  func(access.Plan) session.Limits { return s.limits },
 		Replica: fmt.Sprintf("r%d", r.n), Deployment: deployment,
-		Lease: s.lease, CallTimeout: callTimeout,
-		Now: func() time.Time { return time.Now().Add(r.clockSkew()) },
-		NewID: func() string {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			r.ids++
-			return fmt.Sprintf("%08x-0000-7000-8000-%012x", r.n, r.ids)
-		},
+		Lease: s.lease, Hold: s.holding, IdleAfter: s.idleAfter, CallTimeout: callTimeout,
+		Now:   func() time.Time { return time.Now().Add(r.clockSkew()) },
+		NewID: r.newID,
 	}
 	svc, err := session.New(c)
 	if err != nil {
@@ -61,6 +62,13 @@ func (s *sim) replica(host int) *replica {
 	}
 	r.Service = svc
 	return r
+}
+
+func (r *replica) newID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	return fmt.Sprintf("%08x-0000-7000-8000-%012x", r.n, r.ids)
 }
 
 func (r *replica) clockSkew() time.Duration {

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -21,6 +23,9 @@ var edges = map[sandbox.State][]sandbox.State{
 func (s *sim) compare(before state, c session.Change) {
 	for id, old := range before.rows {
 		row, there := s.state.rows[id]
+		if old.State == sandbox.Live && (row.State != sandbox.Live || row.Incarnation != old.Incarnation) {
+			s.given(old.Incarnation)
+		}
 		if !there {
 			if t, ok := old.Buried(); ok {
 				s.wantBuried(t.TombstoneKey, "its row was deleted")
@@ -104,7 +109,9 @@ func (s *sim) checkEdge(old, row sandbox.Row) {
 	case old.State == sandbox.Creating && row.State == sandbox.None:
 		s.proven(old.Name, "", "")
 	case old.State == sandbox.Live && row.State == sandbox.Lost:
-		s.wantBuried(key, "it was lost")
+		if !s.lostWithHost(old) {
+			s.wantBuried(key, "it was lost")
+		}
 		for _, m := range s.machines {
 			if m.ref.Incarnation == old.Incarnation && m.alive() {
 				s.violated("rule 6", "machine %v lives and was taken for lost", m)
@@ -116,14 +123,25 @@ func (s *sim) checkEdge(old, row sandbox.Row) {
 	}
 }
 
+// given: a row names a machine as live no more.
+func (s *sim) given(i sandbox.Incarnation) {
+	for _, m := range s.machines {
+		if m.ref.Incarnation == i {
+			m.given = s.clock()
+		}
+	}
+}
+
 // proven: something was declared gone. It must be, and stay so.
 func (s *sim) proven(name string, i, spared sandbox.Incarnation) {
 	if i != "" {
 		s.goneOne[i] = true
 	} else {
 		s.goneName[name] = spared
-		if s.creates[name] > 0 {
-			s.violated("rule 6", "%s was proven gone while a create of it is under way", short(name))
+		for at, n := range s.creates {
+			if at.name == name && at.host != s.gone && n > 0 {
+				s.violated("rule 6", "%s was proven gone while a create of it is under way", short(name))
+			}
 		}
 	}
 	for _, m := range s.machines {
@@ -198,12 +216,19 @@ func (s *sim) checkKill(m *machine) {
 	}
 }
 
+// checkDry: a pass that only looks does nothing.
+func (s *sim) checkDry(ctx context.Context, what string) {
+	if strings.HasPrefix(opOf(ctx), dry) {
+		s.violated("dry run", "%s %s", opOf(ctx), what)
+	}
+}
+
 // checkStart: a process is started under a lease and a hold that last.
-func (s *sim) checkStart(r *replica, op, tag string) {
+func (s *sim) checkStart(r *replica, tag string) {
 	if l, ok := s.workLease(tag); !ok || !s.clock().Before(l.Until.Add(-s.grace())) {
 		s.violated("lease", "%v starts a process of work %s without a lease that lasts", r, tip(tag))
 	}
-	if !s.paid(op) {
+	if !s.paid(tag) {
 		s.violated("money", "%v starts a process of work %s without a hold that lasts", r, tip(tag))
 	}
 }
@@ -233,8 +258,21 @@ func (s *sim) check() {
 			s.violated("slots", "a process of work %s runs in machine %v, and nothing counts it", tip(p.tag), p.machine)
 		case runs && !s.clock().Before(l.Until.Add(-s.grace())):
 			s.violated("lease", "a process of work %s runs in machine %v and its lease is over in %v", tip(p.tag), p.machine, l.Until.Sub(s.clock()))
-		case runs && !s.paid(p.op):
+		case runs && !s.paid(p.tag) && !s.stopped(p.tag):
 			s.violated("money", "a process of work %s runs in machine %v without a hold that lasts", tip(p.tag), p.machine)
+		}
+	}
+	for work, j := range s.jobs {
+		s.mu.Lock()
+		at := j.at()
+		s.mu.Unlock()
+		l, held := s.workLease(work)
+		switch {
+		case !at:
+		case !held || !s.clock().Before(l.Until.Add(-s.grace())):
+			s.violated("lease", "work %s goes on and its lease is over in %v", tip(work), l.Until.Sub(s.clock()))
+		case !s.paid(work):
+			s.violated("money", "work %s goes on without a hold that lasts", tip(work))
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/memory"
-	"github.com/bunkroom/bunkroom/session"
 )
 
 var (
@@ -26,11 +25,11 @@ var (
 const steps = 500
 
 // opener opens an empty store that goes by now. It is called in the bubble.
-type opener func(t *testing.T, now func() time.Time) (session.Store, session.Leases)
+type opener func(t *testing.T, now func() time.Time) base
 
-func inMemory(_ *testing.T, now func() time.Time) (session.Store, session.Leases) {
+func inMemory(_ *testing.T, now func() time.Time) base {
 	db := memory.New(&memory.Options{Now: now})
-	return db.Sessions(), db.Leases()
+	return base{store: db.Sessions(), leases: db.Leases(), ledger: db.Ledger()}
 }
 
 // outcome is what a schedule came to.
@@ -45,7 +44,7 @@ type outcome struct {
 // play plays one schedule.
 func play(t *testing.T, w world, seed uint64, open opener) (out outcome) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSim(t, w, seed, func(now func() time.Time) (session.Store, session.Leases) { return open(t, now) })
+		s := newSim(t, w, seed, func(now func() time.Time) base { return open(t, now) })
 		s.run(steps)
 		synctest.Wait()
 		out = outcome{s.broken, s.hash(), s.count, s.latest(), s.tally}
@@ -135,11 +134,19 @@ func TestSchedules(t *testing.T) {
 		"live to lost", "lost to creating", "live to destroying", "destroying to creating", "destroying to none",
 		"deleted while creating", "deleted while live", "deleted while destroying", "tombstone proven",
 		"commit stale", "commit limit of machines per payer", "opened", "started", "reaped", "orphan swept", "stray",
-		"work stopped: fenced", "work stopped: ended", "work stopped: environment gone",
+		"work stopped: fenced", "work stopped: ended", "work stopped: environment gone", "work stopped: out of credit", "work stopped: refused",
+		"idle stop", "host given up", "granted", "debt", "hold expired", "exported again", "refused: too many in flight", "refused: in debt",
+		"refused: out of credit", "refused: daily cap reached", "renewal refused: hold ended", "renewal refused: out of credit", "renewal refused: in debt",
 	} {
-		if all.tally[what] == 0 {
-			t.Errorf("in %d schedules it never came to %q", n, what)
-		}
+		all.want(t, what)
+	}
+}
+
+// want wants that something has happened.
+func (s *totals) want(t *testing.T, what string) {
+	t.Helper()
+	if s.tally[what] == 0 {
+		t.Errorf("in %d schedules it never came to %q", s.schedules, what)
 	}
 }
 

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -56,18 +55,26 @@ type sim struct {
 	old      []*replica // that drain
 	stop     []context.CancelFunc
 
-	boxes    []*memory.Sandboxes
-	machines []*machine
-	procs    []*running
-	creates  map[string]int // under way, by name
-	due      []due
-	dues     int
-	outage   time.Time
-	calm     bool
-	goneName map[string]sandbox.Incarnation // proven gone; the one that was spared
-	goneOne  map[sandbox.Incarnation]bool
+	boxes     []*memory.Sandboxes
+	machines  []*machine
+	procs     []*running
+	creates   map[birthplace]int // under way
+	due       []due
+	dues      int
+	outage    time.Time
+	throttled time.Time // the provider answers most calls with "too many requests" until then
+	calm      bool
+	goneName  map[string]sandbox.Incarnation // proven gone; the one that was spared
+	goneOne   map[sandbox.Incarnation]bool
 
-	holds  map[billing.HoldID]*account
+	ledger    billing.Ledger
+	bank      *bank
+	jobs      map[string]*job // by the work's id
+	holding   time.Duration   // how long a hold lasts unless it is renewed
+	idleAfter time.Duration
+	gone      int // the host that will never come back; -1 = none
+	host      func(ctx context.Context, keep bool, do func(session.Store) error) error
+
 	shadow map[leaseKey]session.Lease
 
 	tally        map[string]int // how often what happened
@@ -75,6 +82,17 @@ type sim struct {
 	sessions     []session.ID // that are there
 	environments []session.EnvironmentID
 	loans        map[session.ID]session.EnvironmentID
+	projects     map[session.EnvironmentID]access.ProjectID
+	owners       map[session.ID]access.ProjectID
+}
+
+// base is what replicas share.
+type base struct {
+	store  session.Store
+	leases session.Leases
+	ledger billing.Ledger
+	// host does something in a transaction of the host's, and then keeps it or rolls it back. nil: there are none.
+	host func(ctx context.Context, keep bool, do func(session.Store) error) error
 }
 
 // op is something that a client or a keeper does.
@@ -83,22 +101,34 @@ type op struct {
 	r    *replica
 }
 
-func newSim(t testing.TB, w world, seed uint64, open func(now func() time.Time) (session.Store, session.Leases)) *sim {
+func newSim(t testing.TB, w world, seed uint64, open func(now func() time.Time) base) *sim {
 	s := &sim{
-		TB: t, trace: newTrace(2000), seed: seed, world: w, rnd: rand.New(rand.NewPCG(seed, 0x6275_6e6b)),
-		over: make(chan struct{}), ops: map[string]*op{}, holds: map[billing.HoldID]*account{}, shadow: map[leaseKey]session.Lease{},
-		tally: map[string]int{}, loans: map[session.ID]session.EnvironmentID{},
+		TB: t, trace: newTrace(8000), seed: seed, world: w, rnd: rand.New(rand.NewPCG(seed, 0x6275_6e6b)),
+		over: make(chan struct{}), ops: map[string]*op{}, jobs: map[string]*job{}, shadow: map[leaseKey]session.Lease{},
+		tally: map[string]int{}, loans: map[session.ID]session.EnvironmentID{}, projects: map[session.EnvironmentID]access.ProjectID{},
+		owners: map[session.ID]access.ProjectID{},
 	}
 	s.offset = s.between(-time.Hour, time.Hour)
 	s.lease = []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second}[s.rnd.IntN(3)]
 	s.limits = session.Limits{Sessions: 6, Conversations: 4, Machines: 2 + s.rnd.IntN(4), Slots: 1 + s.rnd.IntN(3)}
 	s.directory = memory.NewDirectory()
-	s.directory.AddProject("p", "ann", "pro")
-	s.directory.SetCode("ann", "p", true)
-	s.directory.SetCode("ann", "", true)
-	s.directory.AddAgent("p", "builder", true)
+	for _, p := range projects {
+		s.directory.AddProject(p.id, p.payer, p.plan)
+		if p.payer != "ann" {
+			s.directory.AddMember(p.id, "ann", access.RoleAdmin)
+		}
+		s.directory.SetCode("ann", p.id, true)
+		s.directory.AddAgent(p.id, agentOf(p.id), true)
+	}
+	s.holding = max(s.lease, []time.Duration{s.lease, 2 * s.lease, 5 * s.lease, 15 * time.Minute}[s.rnd.IntN(4)])
+	if s.chance(40) {
+		s.idleAfter = s.between(time.Minute, 3*time.Minute)
+	}
+	s.gone = -1
+	s.newBank()
 	s.newCloud()
-	s.store, s.leases = open(s.clock)
+	all := open(s.clock)
+	s.store, s.leases, s.ledger, s.host = all.store, all.leases, all.ledger, all.host
 	return s
 }
 
@@ -173,15 +203,18 @@ func (s *sim) arrange() {
 	}
 	s.calm = true
 	r := s.replicas[0]
-	for range 2 {
-		s.begin(r, "spawn", func(ctx context.Context) error { return s.spawn(ctx, r, "") })
+	for n := range 2 { // the third begins with nothing
+		s.grant(r, n)
+	}
+	for _, p := range projects[:2] {
+		s.begin(r, "spawn", func(ctx context.Context) error { return s.spawn(ctx, r, p.id, "") })
 	}
 	s.begin(r, "environment", func(ctx context.Context) error {
 		e, err := r.CreateEnvironment(ctx, ann, session.NewEnvironment{Project: "p"})
 		if err != nil {
 			return err
 		}
-		return s.spawn(ctx, r, e.ID)
+		return s.spawn(ctx, r, "p", e.ID)
 	})
 	s.finish(time.Minute)
 	s.calm = false
@@ -263,39 +296,6 @@ func (s *sim) begin(r *replica, what string, do func(context.Context) error) {
 	s.wait()
 }
 
-// class is what of an error is the same in all stores.
-func class(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if limit, ok := errors.AsType[*session.LimitError](err); ok {
-		return "limit of " + limit.Kind.String()
-	}
-	for word, as := range map[string]any{ // at most one of them is in an error
-		"held": new(*session.HeldError), "elsewhere": new(*session.ElsewhereError), "being made": new(*sandbox.ProvisioningError),
-		"machine lost": new(*sandbox.LostError), "too many attempts": new(*sandbox.AttemptsError), "refused": new(*billing.RefusedError),
-	} {
-		if errors.As(err, as) {
-			return word
-		}
-	}
-	for _, known := range []struct {
-		err  error
-		word string
-	}{
-		{session.ErrUnknown, "unknown"}, {session.ErrStale, "stale"}, {session.ErrExists, "exists"}, {session.ErrClaimed, "claimed"},
-		{session.ErrNotFound, "not found"}, {session.ErrEnded, "ended"}, {session.ErrFenced, "fenced"}, {session.ErrUnavailable, "unavailable"},
-		{session.ErrEnvironmentGone, "environment gone"}, {session.ErrDraining, "draining"}, {sandbox.ErrUnavailable, "unavailable"},
-		{session.ErrNoMachine, "no machine"}, {sandbox.ErrGone, "gone"}, {sandbox.ErrNotAllowed, "not allowed"},
-		{errOutage, "outage"}, {errLost, "lost"}, {errDead, "dead"}, {context.Canceled, "cancelled"}, {context.DeadlineExceeded, "too late"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.word
-		}
-	}
-	return fmt.Sprintf("%T", err)
-}
-
 // finish lets everything under way go on without accidents until it is done.
 func (s *sim) finish(patience time.Duration) {
 	deadline := time.Now().Add(patience)
@@ -342,7 +342,7 @@ func (s *sim) end() {
 	time.Sleep(10 * time.Minute) // with the test time stands still: what retries or waits gives up before
 }
 
-func (s *sim) spawn(ctx context.Context, r *replica, in session.EnvironmentID) error {
-	_, _, err := r.Spawn(ctx, ann, session.Spawn{Project: "p", Agent: "builder", Environment: in})
+func (s *sim) spawn(ctx context.Context, r *replica, p access.ProjectID, in session.EnvironmentID) error {
+	_, _, err := r.Spawn(ctx, ann, session.Spawn{Project: p, Agent: agentOf(p), Environment: in})
 	return err
 }

@@ -82,15 +82,29 @@ func (s *sim) commit(ctx context.Context, r *replica, c session.Change) (time.Ti
 	}
 	if v := c.Session; v != nil && v.Version == 0 {
 		s.sessions = append(s.sessions, v.ID)
-		s.loans[v.ID] = v.Environment
+		s.loans[v.ID], s.owners[v.ID] = v.Environment, v.Project
 	}
 	if v := c.Environment; v != nil && v.Version == 0 {
 		s.environments = append(s.environments, v.ID)
+		s.projects[v.ID] = v.Project
+	}
+	if c.Idle != "" {
+		s.checkIdle(c.Idle)
 	}
 	before := s.state
 	s.refresh()
 	s.compare(before, c)
 	return at, nil
+}
+
+// checkIdle: what is stopped for being idle is worked in by nobody.
+func (s *sim) checkIdle(id sandbox.ID) {
+	s.tell("idle stop")
+	for k, l := range s.shadow {
+		if k.kind == session.LeaseWork && l.Sandbox == id {
+			s.violated("rule 11", "sandbox %s is stopped as idle, and work %s has a lease in it", tip(id), tip(k.holder))
+		}
+	}
 }
 
 // refresh reads the state.
@@ -130,11 +144,12 @@ func (s *sim) refresh() {
 }
 
 // granted notes a lease that was had, on the store's clock.
-func (s *sim) granted(l session.Lease) {
+func (s *sim) granted(r *replica, op string, l session.Lease) {
 	s.shadow[leaseKey{l.Kind, l.Name, l.Holder}] = l
 	if l.Kind != session.LeaseWork {
 		return
 	}
+	s.job(r, op, l.Holder)
 	slots := map[string]bool{}
 	for k, held := range s.shadow {
 		if k.kind == session.LeaseWork && held.Payer == l.Payer {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -28,9 +30,15 @@ func (s *sim) step() {
 	case x < 227:
 		s.outage = time.Now().Add(s.upTo(25 * time.Second))
 		s.log("the provider can't be reached until %v", s.outage.Sub(s.began))
-	case x < 235:
+	case x < 230:
+		s.bank.outage = time.Now().Add(s.upTo(2 * s.lease))
+		s.log("the ledger can't be reached until %v", s.bank.outage.Sub(s.began))
+	case x < 233:
+		s.throttled = time.Now().Add(s.upTo(40 * time.Second))
+		s.log("the provider has too many requests until %v", s.throttled.Sub(s.began))
+	case x < 241:
 		s.befall()
-	case x < 240:
+	case x < 246:
 		r := s.replicas[s.rnd.IntN(len(s.replicas))]
 		s.mu.Lock()
 		r.skew = s.between(-10*time.Minute, 10*time.Minute)
@@ -52,12 +60,16 @@ func (s *sim) step() {
 // crash kills a process: nothing it was about to do happens. Another takes its place.
 func (s *sim) crash(at int) {
 	r := s.replicas[at]
-	s.mu.Lock()
-	r.dead = true
-	s.add("%v DIES", r)
-	s.mu.Unlock()
+	s.kill(r)
 	s.replicas[at] = s.replica(r.host)
 	s.log("%v starts", s.replicas[at])
+}
+
+func (s *sim) kill(r *replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.dead, r.died = true, s.clock()
+	s.add("%v DIES", r)
 }
 
 // pause lets a process stand still, for up to ten times its lease.
@@ -150,6 +162,14 @@ func (s *sim) draw(c *call) verdict {
 	v := verdict{again: -1}
 	n := s.rnd.IntN(100)
 	out := time.Now().Before(s.outage)
+	if slices.Contains([]string{"Create", "Inspect", "Enumerate", "Attach", "Destroy", "Start", "Reap", "Measure"}, c.method) &&
+		time.Now().Before(s.throttled) && s.chance(85) {
+		v.fail = errBusy
+		if c.method == "Create" {
+			v.fail = fmt.Errorf("%w: %w", sandbox.ErrNotSent, errBusy)
+		}
+		return v
+	}
 	switch c.method {
 	case "Create":
 		s.drawCreate(c, &v, n, out)
@@ -168,12 +188,15 @@ func (s *sim) draw(c *call) verdict {
 			v.after = s.upTo(12 * time.Second)
 		}
 		v.age = s.stale(20)
-	case "Start", "Reap":
+	case "Start", "Reap", "Measure":
 		v.failing(n, 5, out)
 		v.lose = n >= 5 && n < 8
 	case "Commit":
 		v.failing(n, 3, false)
 		v.lose, v.hold = n >= 3 && n < 8, n >= 8 && n < 22
+	case "Hold", "Post", "GiveBack", "Grant", "Expire", "Balance", "Marks", "Holds", "Unexported", "Exported":
+		v.failing(n, 4, time.Now().Before(s.bank.outage))
+		v.lose, v.hold = n >= 4 && n < 9, n >= 9 && n < 17
 	default:
 		if strings.HasPrefix(c.method, reply) {
 			return v

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func inSQLite(t *testing.T, now func() time.Time) (session.Store, session.Leases) {
+func inSQLite(t *testing.T, now func() time.Time) base {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sim.db"), &sqlite.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,28 @@ func inSQLite(t *testing.T, now func() time.Time) (session.Store, session.Leases
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return db.Sessions(), db.Leases()
+	return base{
+		store: db.Sessions(), leases: db.Leases(), ledger: db.Ledger(),
+		host: riding(db.SQL(), func(tx *sql.Tx) session.Store { return db.In(tx).Sessions() }),
+	}
+}
+
+// riding does something in a transaction of the host's, which is kept or rolled back.
+func riding(db *sql.DB, in func(*sql.Tx) session.Store) func(context.Context, bool, func(session.Store) error) error {
+	return func(ctx context.Context, keep bool, do func(session.Store) error) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		switch err := do(in(tx)); {
+		case err != nil:
+			return err
+		case keep:
+			return tx.Commit()
+		}
+		return tx.Rollback()
+	}
 }
 
 // inPostgres makes a schema, in which a function with the name of the server's
@@ -73,7 +94,7 @@ func inPostgres(t *testing.T) opener {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return func(t *testing.T, now func() time.Time) (session.Store, session.Leases) {
+	return func(t *testing.T, now func() time.Time) base {
 		db, err := postgres.Open(t.Context(), dsn, &postgres.Options{Connections: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -82,6 +103,8 @@ func inPostgres(t *testing.T) opener {
 		for _, text := range []string{
 			"SET synchronous_commit = off", "DELETE FROM bunkroom_sandboxes", "DELETE FROM bunkroom_outbox", "DELETE FROM bunkroom_conversations",
 			"DELETE FROM bunkroom_sessions", "DELETE FROM bunkroom_environments", "DELETE FROM bunkroom_leases", "DELETE FROM bunkroom_fences",
+			"DELETE FROM bunkroom_postings", "DELETE FROM bunkroom_entries", "DELETE FROM bunkroom_marks", "DELETE FROM bunkroom_holds",
+			"DELETE FROM bunkroom_grants", "DELETE FROM bunkroom_accounts",
 		} {
 			if _, err := db.SQL().ExecContext(t.Context(), text); err != nil {
 				t.Fatalf("%s: %v", text, err)
@@ -92,6 +115,13 @@ func inPostgres(t *testing.T) opener {
 				t.Errorf("telling the time: %v", err)
 			}
 		}
-		return toldStore{db.Sessions(), tell}, toldLeases{db.Leases(), tell}
+		ride := riding(db.SQL(), func(tx *sql.Tx) session.Store { return db.In(tx).Sessions() })
+		return base{
+			store: toldStore{db.Sessions(), tell}, leases: toldLeases{db.Leases(), tell}, ledger: toldLedger{db.Ledger(), tell},
+			host: func(ctx context.Context, keep bool, do func(session.Store) error) error {
+				tell(ctx)
+				return ride(ctx, keep, do)
+			},
+		}
 	}
 }

@@ -54,6 +54,16 @@ func (s toldStore) Names(ctx context.Context, after string) (session.NamesPage, 
 	return s.inner.Names(ctx, after)
 }
 
+func (s toldStore) Missing(ctx context.Context, q session.MissingQuery) (int, error) {
+	s.tell(ctx)
+	return s.inner.Missing(ctx, q)
+}
+
+func (s toldStore) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+	s.tell(ctx)
+	return s.inner.Stored(ctx, after, limit)
+}
+
 func (s toldStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
 	s.tell(ctx)
 	return s.inner.Owned(ctx, t, limit)
@@ -100,7 +110,7 @@ func (s toldLeases) Held(ctx context.Context, kind session.LeaseKind, name strin
 // The same rules hold over the databases.
 func TestSchedulesOverSQLite(t *testing.T) {
 	need.Long(t, "every call is one of a database")
-	t.Log(playAll(t, 1000, 50, "sqlite", inSQLite))
+	wantRides(t, playAll(t, 1000, 50, "sqlite", inSQLite))
 }
 
 func TestSchedulesOverPostgres(t *testing.T) {
@@ -116,5 +126,15 @@ func TestSchedulesOverPostgres(t *testing.T) {
 			break
 		}
 	}
+	wantRides(t, all)
+}
+
+// wantRides: some of the transactions of a host were kept, and some rolled back.
+func wantRides(t *testing.T, all *totals) {
+	t.Helper()
 	t.Log(all)
+	if !t.Failed() {
+		all.want(t, "the host committed")
+		all.want(t, "the host rolled back")
+	}
 }

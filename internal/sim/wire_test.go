@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
-	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
@@ -62,6 +61,7 @@ func (w wiredStore) Load(ctx context.Context, a session.Address) (session.Snapsh
 }
 
 func (w wiredStore) Commit(ctx context.Context, c session.Change) (time.Time, error) {
+	w.r.checkDry(ctx, "writes "+told(c))
 	v, err := w.r.park(ctx, "Commit", told(c))
 	if err == nil {
 		err = v.fail
@@ -115,6 +115,14 @@ func (w wiredStore) Names(ctx context.Context, after string) (session.NamesPage,
 	return through(ctx, w.wire, "Names", "", func(ctx context.Context) (session.NamesPage, error) { return w.r.store.Names(ctx, after) })
 }
 
+func (w wiredStore) Missing(ctx context.Context, q session.MissingQuery) (int, error) {
+	return through(ctx, w.wire, "Missing", q.Provider, func(ctx context.Context) (int, error) { return w.r.store.Missing(ctx, q) })
+}
+
+func (w wiredStore) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+	return through(ctx, w.wire, "Stored", "", func(ctx context.Context) ([]session.Snapshot, error) { return w.r.store.Stored(ctx, after, limit) })
+}
+
 func (w wiredStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {
 	return through(ctx, w.wire, "Owned", string(t.Session)+string(t.Project)+string(t.User), func(ctx context.Context) ([]session.Address, error) {
 		all, err := w.r.store.Owned(ctx, t, limit)
@@ -146,7 +154,7 @@ func leased(l session.Lease) string { return fmt.Sprintf("%d %s by %s", l.Kind, 
 
 func (w wiredLeases) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
 	asked := time.Now()
-	return through(ctx, w.wire, "Acquire", leased(l), func(ctx context.Context) (session.Lease, error) {
+	got, err := through(ctx, w.wire, "Acquire", leased(l), func(ctx context.Context) (session.Lease, error) {
 		if l.Kind == session.LeaseWork && time.Since(asked) >= l.For/3 {
 			// It would be renewed at the very moment at which work goes on: which
 			// of the two comes first is up to Go, and no seed would play it again.
@@ -154,20 +162,30 @@ func (w wiredLeases) Acquire(ctx context.Context, l session.Lease) (session.Leas
 		}
 		got, err := w.r.leases.Acquire(ctx, l)
 		if err == nil {
-			w.r.granted(got)
+			w.r.granted(w.r, opOf(ctx), got)
 		}
 		return got, err
 	})
+	return w.heard(ctx, got, err)
+}
+
+// heard notes that an answer about the lease of a work has arrived.
+func (w wiredLeases) heard(ctx context.Context, got session.Lease, err error) (session.Lease, error) {
+	if err == nil && got.Kind == session.LeaseWork {
+		w.r.job(w.r, opOf(ctx), got.Holder).hears(w.r.sim, got)
+	}
+	return got, err
 }
 
 func (w wiredLeases) Renew(ctx context.Context, l session.Lease) (session.Lease, error) {
-	return through(ctx, w.wire, "Renew", leased(l), func(ctx context.Context) (session.Lease, error) {
+	got, err := through(ctx, w.wire, "Renew", leased(l), func(ctx context.Context) (session.Lease, error) {
 		got, err := w.r.leases.Renew(ctx, l)
 		if err == nil {
-			w.r.granted(got)
+			w.r.granted(w.r, opOf(ctx), got)
 		}
 		return got, err
 	})
+	return w.heard(ctx, got, err)
 }
 
 func (w wiredLeases) Release(ctx context.Context, l session.Lease) error {
@@ -193,21 +211,4 @@ type wiredDirectory struct{ wire }
 
 func (w wiredDirectory) Facts(ctx context.Context, q access.Question) (access.Facts, error) {
 	return through(ctx, w.wire, "Facts", string(q.Project), func(ctx context.Context) (access.Facts, error) { return w.r.directory.Facts(ctx, q) })
-}
-
-type wiredGate struct{ wire }
-
-var _ billing.Gate = wiredGate{}
-
-func (w wiredGate) Admit(ctx context.Context, in billing.Intent) (billing.Ticket, error) {
-	return through(ctx, w.wire, "Admit", string(in.ID), func(ctx context.Context) (billing.Ticket, error) { return w.r.admit(opOf(ctx), in), nil })
-}
-
-func (w wiredGate) Settle(ctx context.Context, t billing.Ticket, u billing.Usage) (billing.Ticket, error) {
-	return through(ctx, w.wire, "Settle", fmt.Sprint(t.Hold, u.Last), func(context.Context) (billing.Ticket, error) { return w.r.settle(t, u), nil })
-}
-
-func (w wiredGate) Release(ctx context.Context, t billing.Ticket) error {
-	_, err := through(ctx, w.wire, "Return", string(t.Hold), func(context.Context) (struct{}, error) { w.r.giveBack(t); return struct{}{}, nil })
-	return err
 }

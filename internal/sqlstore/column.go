@@ -19,11 +19,12 @@ const (
 	conversationColumns = `c.id, c.session_id, c.project, c.owner, c.agent, c.title, c.shared, c.created_at, c.last_active_at, c.closed_at`
 	sandboxColumns      = `b.id, b.version, b.session_id, b.environment_id, b.provider, b.sandbox_key, b.payer, b.deployment, b.spec,
 		b.state, b.generation, b.name, b.incarnation, b.host, b.nonce, b.deadline, b.max_deadline, b.not_before, b.absent_since,
-		b.attempts, b.live_at, b.destroyed_at, b.measured_bytes, b.measured_at, b.measured_incarnation`
+		b.attempts, b.live_at, b.destroyed_at, b.measured_bytes, b.measured_at, b.measured_incarnation, b.stored_used, b.stored_at`
 	tombstoneColumns = `o.sandbox_id, o.generation, o.incarnation, o.name, o.provider, o.host, o.payer, o.deployment,
 		o.not_before, o.absent_since, o.attempts, o.last_error`
 	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.sandbox_id, l.fence, l.until_at`
-	mountColumns = `id, scope, slug, kind, agent, name, created_by, created_at, updated_at`
+	mountColumns = `id, version, scope, slug, kind, purpose, agent, session_id, name, description, meta,
+		created_by, created_at, updated_by, updated_at, archived_by, archived_at`
 )
 
 func sessionInto(s *session.Session) []any {
@@ -43,7 +44,7 @@ func conversationInto(c *session.Conversation) []any {
 func sandboxInto(r *sandbox.Row) []any {
 	return []any{str(&r.ID), num(&r.Version), str(&r.Session), str(&r.Environment), str(&r.Provider), str(&r.Key), str(&r.Payer), str(&r.Deployment), spec{&r.Spec},
 		state{&r.State}, num(&r.Generation), str(&r.Name), str(&r.Incarnation), str(&r.Host), str(&r.Nonce), moment{&r.Deadline}, moment{&r.MaxDeadline}, moment{&r.NotBefore}, moment{&r.AbsentSince},
-		num(&r.Attempts), moment{&r.LiveAt}, moment{&r.DestroyedAt}, num(&r.MeasuredBytes), moment{&r.MeasuredAt}, str(&r.MeasuredIncarnation)}
+		num(&r.Attempts), moment{&r.LiveAt}, moment{&r.DestroyedAt}, num(&r.MeasuredBytes), moment{&r.MeasuredAt}, str(&r.MeasuredIncarnation), num(&r.StoredUsed), moment{&r.StoredAt}}
 }
 
 func tombstoneInto(t *sandbox.Tombstone) []any {
@@ -56,8 +57,9 @@ func leaseInto(l *session.Lease) []any {
 }
 
 func mountInto(r *mount.Row) []any {
-	return []any{str(&r.ID), str(&r.Scope), str(&r.Slug), num(&r.Kind), str(&r.Agent), str(&r.Name), str(&r.CreatedBy),
-		moment{&r.CreatedAt}, moment{&r.UpdatedAt}}
+	return []any{str(&r.ID), num(&r.Version), str(&r.Scope), str(&r.Slug), num(&r.Kind), str(&r.Purpose), str(&r.Agent), str(&r.Session),
+		str(&r.Name), str(&r.Description), str(&r.Meta),
+		str(&r.CreatedBy), moment{&r.CreatedAt}, str(&r.UpdatedBy), moment{&r.UpdatedAt}, str(&r.ArchivedBy), moment{&r.ArchivedAt}}
 }
 
 // micros is t as it is stored: UTC, in microseconds; NULL where it is not set.

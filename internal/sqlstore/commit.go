@@ -253,17 +253,23 @@ const (
 
 func (w *commit) limit(ctx context.Context, l session.Limit) error {
 	text, _ := counting(l.Kind)
-	most := min(max(l.Max, 0), math.MaxInt32)
-	args := []any{l.Scope, most + 1}
+	args := []any{l.Scope, most(l) + 1}
 	if l.Kind == session.MachinesPerPayer {
-		args = []any{l.Scope, l.Scope, most + 1}
+		args = []any{l.Scope, l.Scope, most(l) + 1}
 	}
 	var n int
 	if err := w.row(ctx, text, args...).Scan(&n); err != nil {
 		return err
 	}
-	if n > most {
-		return &session.LimitError{Kind: l.Kind, Scope: l.Scope, Max: l.Max}
+	if n > most(l) {
+		return exceeded(l)
 	}
 	return nil
+}
+
+// most is how many may be, as a database can be told it.
+func most(l session.Limit) int { return min(max(l.Max, 0), math.MaxInt32) }
+
+func exceeded(l session.Limit) error {
+	return &session.LimitError{Kind: l.Kind, Scope: l.Scope, Max: l.Max}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bunkroom/bunkroom/session"
@@ -38,16 +39,22 @@ func (w *commit) begin(ctx context.Context, steps []rowStep) ([]rowStep, error) 
 const (
 	sessionVersionClocked = `WITH k (at, isolation) AS MATERIALIZED (LOCKED)
 		SELECT k.at, (SELECT version FROM bunkroom_sessions WHERE id = ? FOR SHARE) FROM k`
-	insertedClocked = `WITH k (at, isolation) AS MATERIALIZED (LOCKED), s AS (
+	// f: the owner had as many sessions as may be when the statement began, and
+	// this is none of them. Who finds that is refused, and waits for nobody. Others
+	// are counted once they hold the lock, for it may have become full since.
+	insertedClocked = `WITH f (is_full) AS MATERIALIZED (SELECT ` + isFull + `), k AS MATERIALIZED (SELECT l.at FROM (LOCKED) AS l (at, isolation) WHERE (SELECT NOT is_full FROM f)), s AS (
 		INSERT INTO bunkroom_sessions (id, version, project, owner, name, created_at, last_active_at, ended_at)
 		SELECT CAST(? AS text), 1, CAST(? AS text), CAST(? AS text), CAST(? AS text), k.at, k.at, CAST(? AS bigint) FROM k
-		ON CONFLICT DO NOTHING RETURNING id, project, created_at) `
-	insertSessionClocked = insertedClocked + `SELECT created_at FROM s`
-	insertBothClocked    = insertedClocked + `INSERT INTO bunkroom_conversations
+		ON CONFLICT DO NOTHING RETURNING id, project, created_at)`
+	insertSessionClocked = insertedClocked + ` SELECT f.is_full, s.created_at FROM f LEFT JOIN s ON true`
+	insertBothClocked    = insertedClocked + `, c AS (INSERT INTO bunkroom_conversations
 		(id, session_id, session_project, project, owner, agent, title, shared, created_at, last_active_at, closed_at)
 		SELECT CAST(? AS text), s.id, s.project, s.project, CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS boolean),
 			s.created_at, s.created_at, CAST(? AS bigint) FROM s
-		ON CONFLICT DO NOTHING RETURNING created_at`
+		ON CONFLICT DO NOTHING RETURNING created_at) SELECT f.is_full, c.created_at FROM f LEFT JOIN c ON true`
+	// With NULL for what may be, nothing is full.
+	isFull = `CAST(? AS bigint) IS NOT NULL AND (` + countSessions + `) >= CAST(? AS bigint)
+		AND NOT EXISTS (SELECT 1 FROM bunkroom_sessions WHERE id = ?) AND NOT EXISTS (SELECT 1 FROM bunkroom_conversations WHERE id = ?)`
 	// The condition on the session, which depends on no other row, is seen to
 	// first: then that is locked, and after it the sandbox.
 	updateSandboxClocked = `WITH k (at) AS MATERIALIZED (SELECT NOW())
@@ -56,7 +63,7 @@ const (
 		deadline = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)), max_deadline = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)),
 		not_before = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)), absent_since = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)),
 		live_at = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)), destroyed_at = COALESCE(k.at + CAST(? AS bigint), CAST(? AS bigint)),
-		attempts = ?, measured_bytes = ?, measured_at = ?, measured_incarnation = ?, since = k.at, version = ?
+		attempts = ?, measured_bytes = ?, measured_at = ?, measured_incarnation = ?, stored_used = ?, stored_at = ?, since = k.at, version = ?
 		FROM k WHERE id = ? AND version = ? AND (SELECT version FROM bunkroom_sessions WHERE id = ? FOR SHARE) = ?
 		RETURNING since`
 )
@@ -83,7 +90,7 @@ func (w *commit) sandboxClocked(ctx context.Context, g session.Guard) error {
 		}
 		args = append(args, in, micros(stamp.until))
 	}
-	args = append(args, r.Attempts, r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), r.Version+1,
+	args = append(args, r.Attempts, r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), r.StoredUsed, micros(r.StoredAt), r.Version+1,
 		string(r.ID), r.Version, string(g.Session), g.Version)
 	clock := w.clock
 	switch err := w.row(ctx, updateSandboxClocked, args...).Scan(moment{&clock}); {
@@ -110,22 +117,51 @@ func (w *commit) expectClocked(ctx context.Context, g session.Guard) error {
 // sessionClocked inserts the session, which borrows nothing and has not ended
 // at once, and along with it the conversation, where that is its own.
 func (w *commit) sessionClocked(ctx context.Context) error {
-	s, v, clock := *w.Session, w.Conversation, w.clock
+	s, v := *w.Session, w.Conversation
 	text, what := insertSessionClocked, fmt.Sprintf("session %s", s.ID)
-	args := []any{w.store.numbers(keysOf(w.Change)), string(s.ID), string(s.Project), string(s.Owner), s.Name, micros(s.EndedAt)}
+	args := append(w.fullness(s, v), w.store.numbers(keysOf(w.Change)), string(s.ID), string(s.Project), string(s.Owner), s.Name, micros(s.EndedAt))
 	w.together = v != nil && v.Session == s.ID && v.Project == s.Project &&
 		len(w.Expect)+len(w.Waited) == 0 && (w.Sandbox == nil || w.Sandbox.Version == 0) // no row that others have is to come before it
 	if w.together {
 		text, what = insertBothClocked, fmt.Sprintf("session %s, or conversation %s", s.ID, v.ID)
 		args = append(args, string(v.ID), string(v.Owner), string(v.Agent), v.Title, v.Shared, micros(v.ClosedAt))
 	}
-	err := w.row(ctx, text, args...).Scan(moment{&clock})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w: %s", session.ErrExists, what)
-	}
-	if err != nil {
+	var full bool
+	var at time.Time
+	switch err := w.row(ctx, text, args...).Scan(flag{&full}, moment{&at}); {
+	case err != nil:
 		return err
+	case full:
+		l, _ := w.ownersLimit(s)
+		return exceeded(l)
+	case at.IsZero():
+		return fmt.Errorf("%w: %s", session.ErrExists, what)
 	}
-	w.stamp(clock)
+	w.stamp(at)
 	return nil
+}
+
+// fullness are the arguments of isFull: without a limit to keep, none of them counts.
+func (w *commit) fullness(s session.Session, v *session.Conversation) []any {
+	var conversation string
+	if v != nil {
+		conversation = string(v.ID)
+	}
+	l, limited := w.ownersLimit(s)
+	if !limited {
+		return []any{nil, "", 0, 0, "", ""}
+	}
+	most := most(l)
+	return []any{most, l.Scope, most, most, string(s.ID), conversation}
+}
+
+// ownersLimit is how many sessions the owner of s may have, where that is part of the change.
+func (w *commit) ownersLimit(s session.Session) (session.Limit, bool) {
+	i := slices.IndexFunc(w.Limits, func(l session.Limit) bool {
+		return l.Kind == session.SessionsPerOwner && l.Scope == string(s.Owner)
+	})
+	if i < 0 {
+		return session.Limit{}, false
+	}
+	return w.Limits[i], true
 }

@@ -13,13 +13,13 @@ const (
 	insertSandbox = `INSERT INTO bunkroom_sandboxes
 		(provider, sandbox_key, payer, deployment, spec, state, generation, name, incarnation, host, nonce,
 		deadline, max_deadline, not_before, absent_since, attempts, live_at, destroyed_at,
-		measured_bytes, measured_at, measured_incarnation, since, id, version, session_id, environment_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+		measured_bytes, measured_at, measured_incarnation, stored_used, stored_at, since, id, version, session_id, environment_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	// What it belongs to is for good.
 	updateSandbox = `UPDATE bunkroom_sandboxes SET
 		provider = ?, sandbox_key = ?, payer = ?, deployment = ?, spec = ?, state = ?, generation = ?, name = ?, incarnation = ?, host = ?, nonce = ?,
 		deadline = ?, max_deadline = ?, not_before = ?, absent_since = ?, attempts = ?, live_at = ?, destroyed_at = ?,
-		measured_bytes = ?, measured_at = ?, measured_incarnation = ?, since = ?, version = ?
+		measured_bytes = ?, measured_at = ?, measured_incarnation = ?, stored_used = ?, stored_at = ?, since = ?, version = ?
 		WHERE id = ? AND version = ?`
 	sessionSandbox     = `SELECT 1 FROM bunkroom_sandboxes WHERE session_id = ?`
 	environmentSandbox = `SELECT 1 FROM bunkroom_sandboxes WHERE environment_id = ?`
@@ -33,7 +33,7 @@ func (w *commit) sandbox(ctx context.Context, r sandbox.Row) error {
 	}
 	args = append(args,
 		micros(r.Deadline), micros(r.MaxDeadline), micros(r.NotBefore), micros(r.AbsentSince), r.Attempts, micros(r.LiveAt), micros(r.DestroyedAt),
-		r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), micros(w.clock))
+		r.MeasuredBytes, micros(r.MeasuredAt), string(r.MeasuredIncarnation), r.StoredUsed, micros(r.StoredAt), micros(w.clock))
 	if r.Version > 1 {
 		n, err := w.exec(ctx, updateSandbox, append(args, r.Version, string(r.ID), r.Version-1)...)
 		if err == nil && n == 0 {

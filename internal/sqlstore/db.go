@@ -81,6 +81,7 @@ type store struct {
 	prefix     string
 	now        func() time.Time
 	statements statements
+	accounts   turns // of those of our own transactions that are about one account
 	// writer is held by the one transaction of ours that writes: who waits
 	// here waits in turn, and not for the database's lock. It is nil where
 	// the database has many writers at once.

@@ -13,12 +13,20 @@ type Dialect struct {
 	// Text says a fixed statement in the dialect's words. In the source, "KEYS(?)" is
 	// a query for the rows (n, sandbox_id, generation, incarnation) that its
 	// argument, a JSON array, is an array of each, and "IN IDS(?)" asks whether
-	// something is in its argument, a JSON array of texts; any other "?" is
+	// something is in its argument, a JSON array of texts; "ROWS(payer text, n bigint)"
+	// is a table of such columns, see [Tables] and Arrays; "PACKED('a', x)" is a
+	// JSON array, of an object {"a": x} for each row of a group; any other "?" is
 	// an argument, NOW() the database's clock in microseconds (to be said as
 	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
 	// SHARE and FOR UPDATE stand where the rows that are read must stay as they
 	// are until the transaction ends.
 	Text func(statement string) string
+	// Lateral: the database has LATERAL.
+	Lateral bool
+	// Arrays: arguments may be arrays, and one statement may write to several
+	// tables. Then the arguments of ROWS are its columns, an array each; else there is
+	// one, a JSON array of rows that are arrays.
+	Arrays bool
 	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
 	Migrations fs.FS
 	// Begin are the statements that begin a migration: nobody else migrates until it ends.
@@ -30,6 +38,9 @@ type Dialect struct {
 	Fault func(error) error
 	// Absent reports whether an error says that something in a statement is not in the schema. May be nil.
 	Absent func(error) bool
+	// Taken reports whether an error says that a row with that key is there
+	// already, or that a statement of ours has divided by 0, which it does to write nothing. May be nil.
+	Taken func(error) bool
 	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
 	RolledBack func(err error) bool
 

@@ -36,6 +36,37 @@ func TestLostReplyIsUnknown(t *testing.T) {
 	}
 }
 
+// full is the error of a database that has no room for more.
+func full(t *testing.T) error {
+	t.Helper()
+	db := migrated(t, nil)
+	conn, err := db.SQL().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, text := range []string{"PRAGMA max_page_count = 1", "CREATE TABLE large (b BLOB)", "INSERT INTO large VALUES (zeroblob(1000000))"} {
+		if _, err = conn.ExecContext(t.Context(), text); err != nil {
+			return err
+		}
+	}
+	t.Fatal("there is room")
+	return nil
+}
+
+// A COMMIT for which the disk has no room wrote nothing, and the store says so:
+// its caller need not look, and goes on once there is room.
+func TestFullDiskIsNotUnknown(t *testing.T) {
+	db, spy := spied(t, nil)
+	c, why := spawn("p"), full(t)
+	spy.reset(nil, func(func() error) error { return why })
+	_, err := db.Sessions().Commit(t.Context(), c)
+	if !errors.Is(err, why) || errors.Is(err, session.ErrUnknown) {
+		t.Errorf("got %v, want the error of the disk, and not ErrUnknown", err)
+	}
+	spy.reset(nil, nil)
+}
+
 // A commit whose context ends before, between or in any of its statements is
 // written as a whole or not at all, and its answer says which.
 func TestContextEndsMidway(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -79,3 +80,22 @@ func keysJSON(keys []sandbox.TombstoneKey) (string, error) {
 }
 
 func textual(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// What is counted is in an index of its own each, in which there is little.
+const countMissing = `SELECT count(*) FROM
+	(SELECT 1 FROM bunkroom_sandboxes WHERE provider = ? AND state = 'live' AND absent_since IS NOT NULL
+	UNION ALL SELECT 1 FROM bunkroom_sandboxes WHERE provider = ? AND state = 'lost' AND incarnation <> '' AND since > COALESCE(NOW(), ?) - ?
+	LIMIT ?) AS n`
+
+func (s sessions) Missing(ctx context.Context, q session.MissingQuery) (n int, err error) {
+	switch {
+	case q.Limit < 1:
+		return 0, field("Limit", "must be at least 1")
+	case q.Provider == "" || !textual(q.Provider):
+		return 0, field("Provider", "must be set")
+	}
+	err = s.read(ctx, func(ctx context.Context, on place) error {
+		return on.row(ctx, countMissing, q.Provider, q.Provider, s.store.own(), max(q.Lately, 0).Microseconds(), min(q.Limit, math.MaxInt32)).Scan(&n)
+	})
+	return n, err
+}

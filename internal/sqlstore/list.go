@@ -3,13 +3,12 @@ package sqlstore
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/session"
@@ -40,7 +39,6 @@ func checkList(q session.ListQuery) (after token, err error) {
 	case q.Project == "" && q.Owner == "":
 		return token{}, field("Owner", "must be set where Project is not")
 	}
-	// These become part of the statement's text, where what is not UTF-8 would turn into something else.
 	for _, id := range []struct{ field, value string }{
 		{"Project", string(q.Project)}, {"Owner", string(q.Owner)}, {"Session", string(q.Session)},
 	} {
@@ -58,44 +56,53 @@ func checkList(q session.ListQuery) (after token, err error) {
 	return after, nil
 }
 
-func (p place) listSessions(ctx context.Context, q session.ListQuery, after token) (session.Page, error) {
-	list := p.store.bun.NewSelect().Conn(p.conn()).
-		TableExpr(p.store.named("bunkroom_sessions AS s")).
-		Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id")).
-		Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS l ON l.environment_id = s.environment_id")). // lent to it
-		ColumnExpr(sessionColumns).ColumnExpr("COALESCE(b.state, l.state)").
-		Where("s.project = ?", string(q.Project)).
-		OrderExpr("s.last_active_at DESC, s.id DESC").
-		Limit(int64(q.Limit) + 1) // one more, to know whether there is more
+// listing is the statement for a page, and its arguments. There are a few of
+// them, by what is asked, and each is prepared once.
+func listing(q session.ListQuery, after token) (text string, args []any) {
+	var b strings.Builder
+	b.WriteString(`SELECT ` + sessionColumns + `, COALESCE(b.state, (SELECT l.state FROM bunkroom_sandboxes AS l WHERE l.environment_id = s.environment_id))
+		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id WHERE s.project = ?`)
+	args = append(args, string(q.Project))
+	where := func(condition string, with ...any) {
+		b.WriteString(" AND " + condition)
+		args = append(args, with...)
+	}
 	if q.Project != "" {
-		list.Where("s.project <> ''") // which it is; the index says so too
+		where("s.project <> ''") // which it is; the index says so too
 	}
 	if q.Owner != "" {
-		list.Where("s.owner = ?", string(q.Owner))
+		where("s.owner = ?", string(q.Owner))
 	}
 	if q.Session != "" {
-		list.Where("s.id = ?", string(q.Session))
+		where("s.id = ?", string(q.Session))
 	}
 	if !q.Ended {
-		list.Where("s.ended_at IS NULL")
+		where("s.ended_at IS NULL")
 	}
 	if q.After != "" {
-		list.Where("(s.last_active_at, s.id) < (?, ?)", after.at.UnixMicro(), after.id)
+		where("(s.last_active_at, s.id) < (?, ?)", after.at.UnixMicro(), after.id)
 	}
-	rows, err := list.Rows(ctx)
+	b.WriteString(" ORDER BY s.last_active_at DESC, s.id DESC LIMIT ?")
+	return b.String(), append(args, q.Limit+1) // one more, to know whether there is more
+}
+
+func (p place) listSessions(ctx context.Context, q session.ListQuery, after token) (session.Page, error) {
+	text, args := listing(q, after)
+	rows, err := p.rows(ctx, text, args...)
 	if err != nil {
 		return session.Page{}, err
 	}
 	defer rows.Close()
 	var page session.Page
+	var item session.Summary
+	into := append(sessionInto(&item.Session), state{&item.Machine})
 	for rows.Next() {
 		if len(page.Items) == q.Limit {
 			last := page.Items[q.Limit-1].Session
 			page.Next = token{last.LastActiveAt, string(last.ID)}.String()
 			break
 		}
-		var item session.Summary
-		if err := rows.Scan(append(sessionInto(&item.Session), state{&item.Machine})...); err != nil {
+		if err := rows.Scan(into...); err != nil { // every column is set, also where it is NULL
 			return session.Page{}, err
 		}
 		page.Items = append(page.Items, item)
@@ -103,33 +110,42 @@ func (p place) listSessions(ctx context.Context, q session.ListQuery, after toke
 	return page, rows.Err()
 }
 
+const (
+	// newestConversations ranks them in an index that has their order; only
+	// those that are listed are read whole.
+	newestConversations = `SELECT ` + conversationColumns + ` FROM (
+		SELECT id AS newest, row_number() OVER (PARTITION BY session_id ORDER BY last_active_at DESC, id DESC) AS nth
+		FROM bunkroom_conversations WHERE session_id IN IDS(?) AND closed_at IS NULL) AS n
+		JOIN bunkroom_conversations AS c ON c.id = n.newest WHERE n.nth <= ? ORDER BY c.session_id, n.nth`
+	// newestOfEach reads no more of a session than is listed.
+	newestOfEach = `SELECT ` + conversationColumns + ` FROM (SELECT id FROM bunkroom_sessions WHERE id IN IDS(?)) AS s CROSS JOIN LATERAL (
+		SELECT * FROM bunkroom_conversations AS c WHERE c.session_id = s.id AND c.closed_at IS NULL
+		ORDER BY c.last_active_at DESC, c.id DESC LIMIT ?) AS c ORDER BY c.session_id, c.last_active_at DESC, c.id DESC`
+)
+
 // listConversations adds to each item the newest of its open conversations.
-// They are ranked in an index that has their order; only those that are listed are read whole.
 func (p place) listConversations(ctx context.Context, items []session.Summary) error {
 	ids := make([]string, len(items))
 	for i, item := range items {
 		ids[i] = string(item.Session.ID)
 	}
-	newest := p.store.bun.NewSelect().
-		TableExpr(p.store.named("bunkroom_conversations")).
-		ColumnExpr("id AS newest").
-		ColumnExpr("row_number() OVER (PARTITION BY session_id ORDER BY last_active_at DESC, id DESC) AS nth").
-		Where("session_id IN (?)", bun.List(ids)).
-		Where("closed_at IS NULL")
-	rows, err := p.store.bun.NewSelect().Conn(p.conn()).
-		TableExpr("(?) AS n", newest).
-		Join(p.store.named("JOIN bunkroom_conversations AS c ON c.id = n.newest")).
-		ColumnExpr(conversationColumns).
-		Where("n.nth <= ?", session.MaxListed).
-		OrderExpr("c.session_id, n.nth").
-		Rows(ctx)
+	asked, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	text := newestConversations
+	if p.store.dialect.Lateral {
+		text = newestOfEach
+	}
+	rows, err := p.rows(ctx, text, string(asked), session.MaxListed)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	var v session.Conversation
+	into := conversationInto(&v)
 	for rows.Next() {
-		var v session.Conversation
-		if err := rows.Scan(conversationInto(&v)...); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		i := slices.Index(ids, string(v.Session))

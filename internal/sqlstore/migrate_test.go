@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
+	"github.com/bunkroom/bunkroom/internal/sqlstore"
 	"github.com/bunkroom/bunkroom/session"
 )
 
@@ -31,11 +33,21 @@ func schemaError(t *testing.T, db *sqlite.DB) *sqlite.SchemaError {
 	return e
 }
 
+// latest is the version of the schema: how many migrations there are.
+func latest(t *testing.T) int {
+	t.Helper()
+	files, err := fs.ReadDir(sqlstore.Migrations("sqlite"), ".")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("migrations %v, %v", files, err)
+	}
+	return len(files)
+}
+
 // A database without the schema says what it has and what is wanted; after
 // Migrate, once or again, it is as it should be, and its rows are still there.
 func TestMigrate(t *testing.T) {
 	db := empty(t, nil)
-	if e := schemaError(t, db); e.Found != 0 || e.Wanted != 1 || !strings.Contains(e.Error(), "version 0, wanted 1") {
+	if e := schemaError(t, db); e.Found != 0 || e.Wanted != latest(t) || !strings.Contains(e.Error(), fmt.Sprintf("version 0, wanted %d", latest(t))) {
 		t.Errorf("got %+v: %v", e, e)
 	}
 	for range 3 {
@@ -76,7 +88,7 @@ func TestCheckSchemaNamesWhatIsMissing(t *testing.T) {
 			}
 			continue
 		}
-		if !slices.Contains(e.Missing, kind+" "+name) || e.Found != 1 || !strings.Contains(e.Error(), name) || kind != "table" && len(e.Missing) != 1 {
+		if !slices.Contains(e.Missing, kind+" "+name) || e.Found != latest(t) || !strings.Contains(e.Error(), name) || kind != "table" && len(e.Missing) != 1 {
 			t.Errorf("without %s: got %+v: %v", name, e, e)
 		}
 	}
@@ -90,12 +102,13 @@ func TestCheckSchemaNamesWhatIsMissing(t *testing.T) {
 // A schema that a later program has migrated will do, and is left alone.
 func TestLaterSchemaWillDo(t *testing.T) {
 	db := migrated(t, nil)
-	run(t, db, "DROP VIEW bunkroom_schema; CREATE VIEW bunkroom_schema AS SELECT 2 AS version; DROP INDEX bunkroom_sessions_owner")
+	later := latest(t) + 1
+	run(t, db, fmt.Sprintf("DROP VIEW bunkroom_schema; CREATE VIEW bunkroom_schema AS SELECT %d AS version; DROP INDEX bunkroom_sessions_owner", later))
 	if err := errors.Join(db.CheckSchema(t.Context()), db.Migrate(t.Context()), db.CheckSchema(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if n := count(t, db, "SELECT version FROM bunkroom_schema"); n != 2 {
-		t.Errorf("version %d, want 2", n)
+	if n := count(t, db, "SELECT version FROM bunkroom_schema"); n != later {
+		t.Errorf("version %d, want %d", n, later)
 	}
 }
 

@@ -62,6 +62,10 @@ func TestPlans(t *testing.T) {
 			_, err := store.Known(t.Context(), make([]sandbox.TombstoneKey, session.MaxKnown))
 			return err
 		}, []string{"sqlite_autoindex_bunkroom_sandboxes_1", "SEARCH o USING PRIMARY KEY (sandbox_id=? AND generation=? AND incarnation=?)"}, false},
+		{"missing", func() error {
+			_, err := store.Missing(t.Context(), session.MissingQuery{Provider: "p", Lately: time.Hour, Limit: 6})
+			return err
+		}, []string{"bunkroom_sandboxes_missing (provider=?)", "bunkroom_sandboxes_lost (provider=? AND since>?)"}, false},
 		{"due live", due(session.DueLive), []string{"bunkroom_sandboxes_live (since<?)"}, false},
 		{"due idle", due(session.DueIdle), []string{"bunkroom_sandboxes_live", "SEARCH s USING PRIMARY KEY"}, false},
 		{"due creating", due(session.DueCreating), []string{"bunkroom_sandboxes_creating"}, false},

@@ -2,8 +2,10 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,7 +17,7 @@ import (
 	"github.com/bunkroom/bunkroom/session"
 )
 
-// remade is a second migration that makes the table of sandboxes anew, as one
+// remade is a further migration that makes the table of sandboxes anew, as one
 // must: DELETE first, so that the trigger fires, then drop, create, re-arm.
 const remade = `DELETE FROM bunkroom_sandboxes;
 --bun:split
@@ -32,13 +34,19 @@ DROP INDEX bunkroom_sessions_owner;
 --bun:split
 DROP VIEW bunkroom_schema;
 --bun:split
-CREATE VIEW bunkroom_schema AS SELECT 2 AS version;
+CREATE VIEW bunkroom_schema AS SELECT NEXT AS version;
 `
 
-// upgraded is a store on db that wants the present schema and then second.
-func upgraded(t *testing.T, db *sqlstore.Config, second string) *sqlstore.DB {
+// upgraded is a store on db that wants the present schema and then next.
+func upgraded(t *testing.T, db *sqlstore.Config, next string) *sqlstore.DB {
 	t.Helper()
-	first, err := fs.ReadFile(sqlstore.Migrations("sqlite"), "0001_schema.tx.up.sql")
+	version := latest(t) + 1
+	all := fstest.MapFS{fmt.Sprintf("%04d_remade.tx.up.sql", version): {Data: []byte(strings.Replace(next, "NEXT", strconv.Itoa(version), 1))}}
+	files, err := fs.ReadDir(sqlstore.Migrations("sqlite"), ".")
+	for _, f := range files {
+		text, fault := fs.ReadFile(sqlstore.Migrations("sqlite"), f.Name())
+		all[f.Name()], err = &fstest.MapFile{Data: text}, errors.Join(err, fault)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +54,7 @@ func upgraded(t *testing.T, db *sqlstore.Config, second string) *sqlstore.DB {
 		Bun: sqlitedialect.New(), Text: strings.Clone, Begin: []string{"BEGIN IMMEDIATE"}, Lock: "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",
 		RolledBack: func(error) bool { return false },
-		Migrations: fstest.MapFS{
-			"0001_schema.tx.up.sql": {Data: first},
-			"0002_remade.tx.up.sql": {Data: []byte(second)},
-		},
+		Migrations: all,
 	}
 	s, err := sqlstore.New(*db)
 	if err != nil {
@@ -65,11 +70,11 @@ func TestUpgradeBuriesAndReArms(t *testing.T) {
 	db := migrated(t, nil)
 	for state := sandbox.None; state <= sandbox.Destroying; state++ {
 		c := spawn("p")
-		c.Sandbox.State, c.Sandbox.Generation, c.Sandbox.Name = state, 1, state.String()
+		c.Sandbox.State, c.Sandbox.Generation, c.Sandbox.Incarnation, c.Sandbox.Name = state, 1, "i", state.String()
 		commit(t, db.Sessions(), c)
 	}
 	later := upgraded(t, &sqlstore.Config{DB: db.SQL()}, remade)
-	if e, ok := errors.AsType[*sqlstore.SchemaError](later.CheckSchema(t.Context())); !ok || e.Found != 1 || e.Wanted != 2 {
+	if e, ok := errors.AsType[*sqlstore.SchemaError](later.CheckSchema(t.Context())); !ok || e.Found != latest(t) || e.Wanted != latest(t)+1 {
 		t.Errorf("before: got %v", e)
 	}
 	if err := errors.Join(later.Migrate(t.Context()), later.CheckSchema(t.Context())); err != nil {
@@ -101,13 +106,13 @@ func TestUpgradeBuriesAndReArms(t *testing.T) {
 	}
 }
 
-// A second migration that fails leaves the first version as it is, with its rows.
+// A migration that fails leaves the version before it as it is, with its rows.
 func TestFailedUpgrade(t *testing.T) {
 	db := migrated(t, nil)
 	c := spawn("p")
 	commit(t, db.Sessions(), c)
 	later := upgraded(t, &sqlstore.Config{DB: db.SQL()}, remade+"--bun:split\nCREATE TABEL typo;\n")
-	if err := later.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "0002_remade") {
+	if err := later.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "_remade") {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
 	if err := db.CheckSchema(t.Context()); err != nil {

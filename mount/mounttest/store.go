@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,16 +33,18 @@ type storeCheck struct {
 }
 
 func storeChecks() []storeCheck {
-	return []storeCheck{
+	return slices.Concat([]storeCheck{
 		{"inserted", "GetOrCreate inserts a row that is not there, every field of it, dated by the store", checkInserted},
 		{"stored id", "GetOrCreate returns the stored row with the stored id, never the one it was called with (mounts trap 6)", checkStoredID},
 		{"at once", "of many callers at once all get one row (mounts trap 5)", checkOneRow},
+		{"revived", "GetOrCreate takes a row out of the archive: it has the id it had, and so its files (mounts trap 7)", checkRevived},
+		{"edited", "GetOrCreate leaves what users have edited as it is", checkEditedStays},
 		{"find", "Find returns the stored row", checkFind},
 		{"find never creates", "Find answers ErrNotFound for what is not there, names it, and never creates it (mounts trap 4)", checkFindCreatesNothing},
 		{"apart", "one slug in two scopes is two mounts, and two slugs in one scope are", checkScopes},
 		{"text", "scopes, slugs and ids are kept byte by byte, whatever their case", checkText},
-		{"cancelled", "with an ended context the call answers with its error and writes nothing", checkCancelled},
-	}
+		{"cancelled", "with an ended context a call answers with its error and writes nothing", checkCancelled},
+	}, rowChecks(), listChecks(), deleteChecks())
 }
 
 // storeRow is a row to insert. n makes an id of its own.
@@ -52,12 +55,21 @@ func storeRow(n int, scope, slug string) mount.Row {
 	}
 }
 
-// sameRow compares two rows but for UpdatedAt.
+// inserted is r as it is once it has been inserted, but for its dates.
+func inserted(r mount.Row) mount.Row {
+	r.Version, r.UpdatedBy, r.ArchivedBy = 1, r.CreatedBy, ""
+	return r
+}
+
+// sameRow compares two rows but for UpdatedAt and by whom.
 func sameRow(what string, got, want mount.Row) error {
 	if !got.CreatedAt.Equal(want.CreatedAt) {
 		return fmt.Errorf("%s: created at %v, want %v", what, got.CreatedAt, want.CreatedAt)
 	}
-	got.CreatedAt, got.UpdatedAt = want.CreatedAt, want.UpdatedAt
+	if !got.ArchivedAt.Equal(want.ArchivedAt) {
+		return fmt.Errorf("%s: archived at %v, want %v", what, got.ArchivedAt, want.ArchivedAt)
+	}
+	got.CreatedAt, got.ArchivedAt, got.UpdatedAt, got.UpdatedBy = want.CreatedAt, want.ArchivedAt, want.UpdatedAt, want.UpdatedBy
 	if got != want {
 		return fmt.Errorf("%s: got %+v, want %+v", what, got, want)
 	}
@@ -65,13 +77,17 @@ func sameRow(what string, got, want mount.Row) error {
 }
 
 func checkInserted(ctx context.Context, s mount.Store) error {
-	want := storeRow(1, "project:p", "slug")
+	want := fullRow(1, "project:p", "slug")
 	want.CreatedAt = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) // the store has a clock of its own
 	want.UpdatedAt = want.CreatedAt
 	got, err := s.GetOrCreate(ctx, want)
 	if err != nil {
 		return err
 	}
+	if got.UpdatedBy != want.CreatedBy {
+		return fmt.Errorf("updated by %q, want %q", got.UpdatedBy, want.CreatedBy)
+	}
+	want = inserted(want)
 	if got.CreatedAt.Year() <= 2001 || got.UpdatedAt.Before(got.CreatedAt) {
 		return fmt.Errorf("created at %v, updated at %v", got.CreatedAt, got.UpdatedAt)
 	}
@@ -98,8 +114,8 @@ func checkStoredID(ctx context.Context, s mount.Store) error {
 		if err := sameRow("existing row", got, first); err != nil {
 			return err
 		}
-		if got.UpdatedAt.Before(last) {
-			return fmt.Errorf("UpdatedAt went back from %v to %v", last, got.UpdatedAt)
+		if got.UpdatedAt.Before(last) || got.UpdatedBy != "bob" {
+			return fmt.Errorf("updated at %v by %s, want no earlier than %v by bob", got.UpdatedAt, got.UpdatedBy, last)
 		}
 		last = got.UpdatedAt
 	}
@@ -134,6 +150,46 @@ func checkOneRow(ctx context.Context, s mount.Store) error {
 	return nil
 }
 
+func checkRevived(ctx context.Context, s mount.Store) error {
+	first, err := s.GetOrCreate(ctx, fullRow(1, "project:p", "slug"))
+	if err != nil {
+		return err
+	}
+	away, err := s.Update(ctx, first.ID, mount.Change{By: "bob", Archived: new(true)})
+	if err != nil {
+		return err
+	}
+	got, err := s.GetOrCreate(ctx, storeRow(2, "project:p", "slug"))
+	if err != nil {
+		return err
+	}
+	first.Version = away.Version + 1
+	if err := sameRow("revived row", got, first); err != nil {
+		return err
+	}
+	stored, err := s.Get(ctx, first.ID)
+	if err != nil {
+		return err
+	}
+	return sameRow("stored row", stored, first)
+}
+
+func checkEditedStays(ctx context.Context, s mount.Store) error {
+	first, err := s.GetOrCreate(ctx, storeRow(1, "project:p", "slug"))
+	if err != nil {
+		return err
+	}
+	edited, err := s.Update(ctx, first.ID, mount.Change{By: "bob", Name: new("Notes"), Description: new("ours"), Meta: new(`{"a":1}`)})
+	if err != nil {
+		return err
+	}
+	got, err := s.GetOrCreate(ctx, fullRow(2, "project:p", "slug"))
+	if err != nil {
+		return err
+	}
+	return sameRow("edited row", got, edited)
+}
+
 func checkFind(ctx context.Context, s mount.Store) error {
 	want, err := s.GetOrCreate(ctx, storeRow(1, "project:p", "slug"))
 	if err != nil {
@@ -143,7 +199,7 @@ func checkFind(ctx context.Context, s mount.Store) error {
 	if err != nil {
 		return err
 	}
-	if !got.UpdatedAt.Equal(want.UpdatedAt) {
+	if !got.UpdatedAt.Equal(want.UpdatedAt) || got.UpdatedBy != want.UpdatedBy {
 		return fmt.Errorf("updated at %v, want %v: to find is not to update", got.UpdatedAt, want.UpdatedAt)
 	}
 	return sameRow("found row", got, want)
@@ -202,25 +258,11 @@ func checkText(ctx context.Context, s mount.Store) error {
 		if err != nil {
 			return err
 		}
+		want = inserted(want)
 		want.CreatedAt = got.CreatedAt
 		if err := sameRow("row", got, want); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func checkCancelled(ctx context.Context, s mount.Store) error {
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := s.GetOrCreate(ended, storeRow(1, "project:p", "slug")); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("GetOrCreate: got error %v", err)
-	}
-	if _, err := s.Find(ended, "project:p", "slug"); !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("mounttest: Find: got error %v", err)
-	}
-	if got, err := s.Find(ctx, "project:p", "slug"); !errors.Is(err, mount.ErrNotFound) {
-		return fmt.Errorf("afterwards Find returns %+v and error %v, want ErrNotFound", got, err)
 	}
 	return nil
 }

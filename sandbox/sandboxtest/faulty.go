@@ -19,8 +19,9 @@ const (
 	Inspect Method = "Inspect"
 	Attach  Method = "Attach"
 	Destroy Method = "Destroy"
-	List    Method = "List" // of a sandbox.Lister
-	Reap    Method = "Reap" // of a sandbox.Reaper
+	List    Method = "List"    // of a sandbox.Lister
+	Reap    Method = "Reap"    // of a sandbox.Reaper
+	Measure Method = "Measure" // of a sandbox.Measurer
 )
 
 // Call is one call of a provider.
@@ -64,7 +65,7 @@ var errNoReply = errors.New("sandboxtest: no reply from the provider")
 // one at a time, in the order of Call.Seq, before anything is done. script
 // must not wait for anything; a channel does the waiting. A nil script never faults.
 //
-// What is a [sandbox.Lister] or [sandbox.Reaper] still is, and has faults there
+// What is a [sandbox.Lister], [sandbox.Reaper] or [sandbox.Measurer] still is, and has faults there
 // too; other powers of p are not passed on. The handles are p's own.
 func Faulty(p sandbox.Provider, script func(Call) Fault) sandbox.Provider {
 	return &faulty{Provider: p, script: script, nth: map[Method]int{}}
@@ -209,7 +210,7 @@ func one[A any](ctx context.Context, t Fault, method Method, ref sandbox.Ref, ca
 	return answer, err
 }
 
-// As passes on the powers of a provider to list and to reap.
+// As passes on the powers of a provider to list, to reap and to measure.
 func (f *faulty) As(target any) bool {
 	switch power := target.(type) {
 	case *sandbox.Lister:
@@ -222,6 +223,12 @@ func (f *faulty) As(target any) bool {
 		inner, has := sandbox.As[sandbox.Reaper](f.Provider)
 		if has {
 			*power = faultyReaper{f, inner}
+		}
+		return has
+	case *sandbox.Measurer:
+		inner, has := sandbox.As[sandbox.Measurer](f.Provider)
+		if has {
+			*power = faultyMeasurer{f, inner}
 		}
 		return has
 	}
@@ -268,4 +275,13 @@ type faultyReaper struct {
 func (f faultyReaper) Reap(ctx context.Context, ref sandbox.Ref, tag string) error {
 	_, err := one(ctx, f.ask(Reap, ref), Reap, ref, func() (struct{}, error) { return struct{}{}, f.inner.Reap(ctx, ref, tag) }, nil)
 	return err
+}
+
+type faultyMeasurer struct {
+	*faulty
+	inner sandbox.Measurer
+}
+
+func (f faultyMeasurer) Measure(ctx context.Context, ref sandbox.Ref) (int64, error) {
+	return one(ctx, f.ask(Measure, ref), Measure, ref, func() (int64, error) { return f.inner.Measure(ctx, ref) }, nil)
 }

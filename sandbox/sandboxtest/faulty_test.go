@@ -46,7 +46,7 @@ func TestFaultlessKeepsThePromises(t *testing.T) {
 			Cat:      func() []string { return []string{"cat"} },
 			ReadFile: func(path string) []string { return []string{"cat", path} },
 		},
-		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true,
+		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 	})
 }
 
@@ -114,6 +114,8 @@ func (*unnamed) List(context.Context, string) iter.Seq2[sandbox.Listed, error] {
 }
 
 func (u *unnamed) Reap(context.Context, sandbox.Ref, string) error { u.made++; return nil }
+
+func (u *unnamed) Measure(context.Context, sandbox.Ref) (int64, error) { u.made++; return 7, nil }
 
 func TestHeldCallsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -215,14 +217,18 @@ func TestFaultyPassesOnPowers(t *testing.T) {
 	if _, has := sandbox.As[sandbox.Reaper](sandboxtest.Faulty(struct{ sandbox.Provider }{}, nil)); has {
 		t.Error("a provider that can't reap can")
 	}
+	if _, has := sandbox.As[sandbox.Measurer](sandboxtest.Faulty(struct{ sandbox.Provider }{}, nil)); has {
+		t.Error("a provider that can't measure can")
+	}
 	boxes := new(unnamed)
 	p := sandboxtest.Faulty(boxes, func(c sandboxtest.Call) sandboxtest.Fault {
 		return sandboxtest.Fault{Fail: errFault, After: 2}
 	})
 	lister, lists := sandbox.As[sandbox.Lister](p)
 	reaper, reaps := sandbox.As[sandbox.Reaper](p)
-	if !lists || !reaps {
-		t.Fatalf("a provider that can list and reap: %v, %v", lists, reaps)
+	measurer, measures := sandbox.As[sandbox.Measurer](p)
+	if !lists || !reaps || !measures {
+		t.Fatalf("a provider that can list, reap and measure: %v, %v, %v", lists, reaps, measures)
 	}
 	n := 0
 	var fault error
@@ -236,6 +242,16 @@ func TestFaultyPassesOnPowers(t *testing.T) {
 	}
 	if err := reaper.Reap(t.Context(), sandbox.Ref{Name: "one", Incarnation: "i"}, "tag"); !errors.Is(err, errFault) || boxes.made != 0 {
 		t.Errorf("Reap: %v", err)
+	}
+	if n, err := measurer.Measure(t.Context(), sandbox.Ref{Name: "one", Incarnation: "i"}); !errors.Is(err, errFault) || n != 0 || boxes.made != 0 {
+		t.Errorf("Measure: %d, %v", n, err)
+	}
+	lost, _ := sandbox.As[sandbox.Measurer](sandboxtest.Faulty(boxes, faultOn(sandboxtest.Measure, sandboxtest.Fault{Lose: true})))
+	if n, err := lost.Measure(t.Context(), sandbox.Ref{}); err == nil || n != 0 || boxes.made != 1 {
+		t.Errorf("an answer that is lost: %d, %v", n, err)
+	}
+	if n, err := lost.Measure(t.Context(), sandbox.Ref{}); err != nil || n != 7 {
+		t.Errorf("the next one: %d, %v", n, err)
 	}
 }
 

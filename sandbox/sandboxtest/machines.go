@@ -24,6 +24,9 @@ var machineChecks = []check{
 		if _, ok := sandbox.As[sandbox.Reaper](e.Provider); ok != e.opts.Reaps {
 			e.fatalf("is a Reaper: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.Measurer](e.Provider); ok != e.opts.Measures {
+			e.fatalf("is a Measurer: %v", ok)
+		}
 	}},
 	{"Create", "Create answers with a whole Ref, and says that the machine is new", func(e *env) {
 		name := e.newName()

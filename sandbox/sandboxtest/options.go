@@ -16,7 +16,7 @@ type Options struct {
 	// Where all are nil, Start must answer ErrUnsupported.
 	Commands Commands
 	// Shell is what is put before a script to have a POSIX shell read it,
-	// such as {"sh", "-c"}. Scripts use sleep, cat and awk beside what is built in. nil = no shell.
+	// such as {"sh", "-c"}. Scripts use sleep, cat, awk, ln and dd beside what is built in. nil = no shell.
 	Shell []string
 	// Binds: the sandbox is a Binder. Otherwise As must not find one.
 	Binds bool
@@ -26,6 +26,9 @@ type Options struct {
 	Lists bool
 	// Reaps: the provider is a Reaper. Otherwise As must not find one.
 	Reaps bool
+	// Measures: the provider is a Measurer, and its machines' files can have
+	// holes where there is a Shell to make them. Otherwise As must not find one.
+	Measures bool
 	// ProcessesSeeFiles: processes and the FS work on the same files.
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.

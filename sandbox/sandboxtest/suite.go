@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
-//			Binds: true, Links: true, Detached: true, Lists: true, Reaps: true,
+//			Binds: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 //		})
 //	}
 //
@@ -62,6 +62,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Binds", opts.Binds, bindChecks},
 		{"Lists", opts.Lists, listChecks},
 		{"Reaps", opts.Reaps, reapChecks},
+		{"Measures", opts.Measures, measureChecks},
 	} {
 		if !g.has {
 			continue

@@ -28,7 +28,7 @@ func TestOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Patience: 5 * time.Second,
+		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
 	})
 }
 
@@ -45,6 +45,7 @@ func unconfined(t *testing.T) sandbox.Provider {
 func allBroken() map[string]brokenProvider {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenPowers)
+	maps.Copy(all, brokenMeasures)
 	return all
 }
 

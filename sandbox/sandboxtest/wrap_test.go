@@ -17,6 +17,7 @@ type provider struct {
 	destroy func(context.Context, sandbox.Ref) error
 	list    func(context.Context, string) iter.Seq2[sandbox.Listed, error]
 	reap    func(context.Context, sandbox.Ref, string) error
+	measure func(context.Context, sandbox.Ref) (int64, error)
 }
 
 func (p *provider) As(target any) (ok bool) {
@@ -28,6 +29,10 @@ func (p *provider) As(target any) (ok bool) {
 	case *sandbox.Reaper:
 		if *t, ok = sandbox.As[sandbox.Reaper](p.Provider); p.reap != nil {
 			*t = reaper(p.reap)
+		}
+	case *sandbox.Measurer:
+		if *t, ok = sandbox.As[sandbox.Measurer](p.Provider); p.measure != nil {
+			*t = measurer(p.measure)
 		}
 	}
 	return ok
@@ -42,6 +47,10 @@ func (l lister) List(ctx context.Context, deployment string) iter.Seq2[sandbox.L
 type reaper func(context.Context, sandbox.Ref, string) error
 
 func (r reaper) Reap(ctx context.Context, ref sandbox.Ref, tag string) error { return r(ctx, ref, tag) }
+
+type measurer func(context.Context, sandbox.Ref) (int64, error)
+
+func (m measurer) Measure(ctx context.Context, ref sandbox.Ref) (int64, error) { return m(ctx, ref) }
 
 func (p *provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
 	if p.create != nil {

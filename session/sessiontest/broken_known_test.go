@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
@@ -148,6 +149,46 @@ func TestBrokenKnowledgeFails(t *testing.T) {
 			fails: []string{"names"},
 		},
 		{
+			name: "counts what is missing at every provider",
+			open: counting(func(ctx context.Context, s session.Store, q session.MissingQuery) (n int, err error) {
+				for _, p := range []string{"p", "other"} {
+					q := q
+					q.Provider = p
+					m, err := s.Missing(ctx, q)
+					if err != nil {
+						return 0, err
+					}
+					n += m
+				}
+				return n, nil
+			}),
+			fails: []string{"missing"},
+		},
+		{
+			name: "counts whatever was ever lost",
+			open: counting(func(ctx context.Context, s session.Store, q session.MissingQuery) (int, error) {
+				q.Lately = max(q.Lately, 1000*time.Hour)
+				return s.Missing(ctx, q)
+			}),
+			fails: []string{"missing"},
+		},
+		{
+			name: "counts nothing that is lost",
+			open: counting(func(ctx context.Context, s session.Store, q session.MissingQuery) (int, error) {
+				q.Lately = 0
+				return s.Missing(ctx, q)
+			}),
+			fails: []string{"missing"},
+		},
+		{
+			name: "counts on",
+			open: counting(func(ctx context.Context, s session.Store, q session.MissingQuery) (int, error) {
+				q.Limit *= 100
+				return s.Missing(ctx, q)
+			}),
+			fails: []string{"missing"},
+		},
+		{
 			name:  "names nothing whose incarnation is not known",
 			open:  naming(func(_ context.Context, _ session.Store, key sandbox.TombstoneKey) bool { return key.Incarnation != "" }),
 			fails: []string{"names"},
@@ -183,6 +224,19 @@ func naming(keep func(context.Context, session.Store, sandbox.TombstoneKey) bool
 			page, err := s.Names(ctx, after)
 			page.Items = slices.DeleteFunc(page.Items, func(key sandbox.TombstoneKey) bool { return !keep(ctx, s, key) })
 			return page, err
+		}}
+	}
+}
+
+// counting is a sound store with another count of what is missing.
+func counting(answer func(context.Context, session.Store, session.MissingQuery) (int, error)) func(*Clock) session.Store {
+	return func(clock *Clock) session.Store {
+		s := sound(clock)
+		return wrapped{Store: s, lacks: func(ctx context.Context, q session.MissingQuery) (int, error) {
+			if q.Provider == "" || q.Limit < 1 {
+				return s.Missing(ctx, q)
+			}
+			return answer(ctx, s, q)
 		}}
 	}
 }

@@ -31,6 +31,8 @@ type wrapped struct {
 	known  func(context.Context, []sandbox.TombstoneKey) ([]session.Known, error)
 	names  func(context.Context, string) (session.NamesPage, error)
 	owned  func(context.Context, session.PurgeTarget, int) ([]session.Address, error)
+	lacks  func(context.Context, session.MissingQuery) (int, error)
+	stored func(context.Context, sandbox.ID, int) ([]session.Snapshot, error)
 	envs   func(context.Context, session.EnvironmentQuery) (session.EnvironmentPage, error)
 }
 
@@ -74,6 +76,20 @@ func (w wrapped) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]sess
 		return w.known(ctx, keys)
 	}
 	return w.Store.Known(ctx, keys)
+}
+
+func (w wrapped) Missing(ctx context.Context, q session.MissingQuery) (int, error) {
+	if w.lacks != nil {
+		return w.lacks(ctx, q)
+	}
+	return w.Store.Missing(ctx, q)
+}
+
+func (w wrapped) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+	if w.stored != nil {
+		return w.stored(ctx, after, limit)
+	}
+	return w.Store.Stored(ctx, after, limit)
 }
 
 func (w wrapped) Names(ctx context.Context, after string) (session.NamesPage, error) {
@@ -164,6 +180,11 @@ func TestBrokenStoresFail(t *testing.T) {
 			also:  []string{"borrowed-buried"},
 		},
 		{
+			name:  "buries what was lost with its host",
+			open:  buryingAll,
+			fails: []string{"delete-buries"},
+		},
+		{
 			name:  "deletes a sandbox without a trace",
 			open:  withoutTrigger,
 			fails: []string{"borrowed-buried", "delete-buries"},
@@ -220,6 +241,31 @@ func TestBrokenStoresFail(t *testing.T) {
 			name:  "holds its lock while it yields",
 			open:  holding,
 			fails: []string{"due-while-committing"},
+		},
+		{
+			name: "forgets the storage of environments",
+			open: func(clock *Clock) session.Store {
+				s := sound(clock)
+				return wrapped{Store: s, stored: func(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+					page, err := s.Stored(ctx, after, limit)
+					return slices.DeleteFunc(page, func(s session.Snapshot) bool { return s.Sandbox.Environment != "" }), err
+				}}
+			},
+			fails: []string{"stored"},
+		},
+		{
+			name: "skips one where a page of what is stored begins",
+			open: func(clock *Clock) session.Store {
+				s := sound(clock)
+				return wrapped{Store: s, stored: func(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+					page, err := s.Stored(ctx, after, limit)
+					if after != "" && len(page) > 0 {
+						page = page[1:]
+					}
+					return page, err
+				}}
+			},
+			fails: []string{"stored"},
 		},
 		{
 			name:  "loads row by row",
@@ -312,6 +358,22 @@ func withoutTrigger(clock *Clock) session.Store {
 			}
 		}
 		return at, err
+	}}
+}
+
+// buryingAll leaves a tombstone of what was lost with its host, too.
+func buryingAll(clock *Clock) session.Store {
+	s := sound(clock)
+	return wrapped{Store: s, commit: func(ctx context.Context, c session.Change) (time.Time, error) {
+		for _, a := range c.Delete {
+			if got, err := s.Load(ctx, a); err == nil && got.Sandbox.State == sandbox.Lost && got.Sandbox.Incarnation == "" {
+				row := got.Sandbox
+				row.State = sandbox.Creating
+				t, _ := row.Buried()
+				c.Bury = append(c.Bury, t)
+			}
+		}
+		return s.Commit(ctx, c)
 	}}
 }
 

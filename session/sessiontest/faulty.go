@@ -24,6 +24,8 @@ const (
 	Touch        Method = "Touch"
 	Known        Method = "Known"
 	Names        Method = "Names"
+	Missing      Method = "Missing"
+	Stored       Method = "Stored"
 	Owned        Method = "Owned"
 	Environments Method = "Environments"
 
@@ -206,6 +208,14 @@ func (f faultyStore) Known(ctx context.Context, keys []sandbox.TombstoneKey) ([]
 
 func (f faultyStore) Names(ctx context.Context, after string) (session.NamesPage, error) {
 	return one(ctx, f.asker, Call{Method: Names}, func() (session.NamesPage, error) { return f.inner.Names(ctx, after) })
+}
+
+func (f faultyStore) Missing(ctx context.Context, q session.MissingQuery) (int, error) {
+	return one(ctx, f.asker, Call{Method: Missing}, func() (int, error) { return f.inner.Missing(ctx, q) })
+}
+
+func (f faultyStore) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+	return one(ctx, f.asker, Call{Method: Stored}, func() ([]session.Snapshot, error) { return f.inner.Stored(ctx, after, limit) })
 }
 
 func (f faultyStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {

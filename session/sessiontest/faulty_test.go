@@ -102,6 +102,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 		sessiontest.List:         second(store.List(ctx, session.ListQuery{})),
 		sessiontest.Touch:        store.Touch(ctx, session.Address{Session: "s1"}),
 		sessiontest.Known:        second(store.Known(ctx, nil)),
+		sessiontest.Names:        second(store.Names(ctx, "")),
+		sessiontest.Missing:      second(store.Missing(ctx, session.MissingQuery{Provider: "p", Limit: 1})),
 		sessiontest.Owned:        second(store.Owned(ctx, session.PurgeTarget{}, 1)),
 		sessiontest.Environments: second(store.Environments(ctx, session.EnvironmentQuery{})),
 		sessiontest.Acquire:      second(leases.Acquire(ctx, session.Lease{Kind: session.LeaseSweep, Name: "n", Holder: "h", For: time.Minute})),
@@ -119,8 +121,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 			t.Errorf("Due: error %v, want the fault", err)
 		}
 	}
-	if len(seen) != 13 {
-		t.Errorf("the script was asked about %d calls, want 13: %v", len(seen), seen)
+	if len(seen) != 15 {
+		t.Errorf("the script was asked about %d calls, want 15: %v", len(seen), seen)
 	}
 	if _, err := db.Sessions().Load(ctx, session.Address{Session: "s1"}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a commit that failed was made: %v", err)

@@ -25,7 +25,7 @@ func TestStore(t *testing.T, open func(t *testing.T, clock *Clock) session.Store
 func storeChecks() []check[*storeBench] {
 	return slices.Concat(loadChecks(), rowChecks(), stampChecks(), versionChecks(), refusalChecks(), outboxChecks(),
 		deleteChecks(), limitChecks(), listChecks(), dueChecks(), dueLiveChecks(), waitedChecks(), touchChecks(), raceChecks(),
-		environmentChecks(), environmentListChecks(), borrowedChecks(), knownChecks(), namesChecks(), ownedChecks())
+		environmentChecks(), environmentListChecks(), borrowedChecks(), knownChecks(), namesChecks(), missingChecks(), storedChecks(), ownedChecks())
 }
 
 // storeBench is where a store is checked.

@@ -29,12 +29,15 @@ func deleteChecks() []check[*storeBench] {
 			got := b.load(session.Address{Conversation: other.conversation.ID})
 			b.same("another session's conversation", got.Conversation, other.conversation)
 		}},
-		{"delete-buries", "A deleted session's sandbox leaves its tombstone in every state but none. (S-03)", func(b *storeBench) {
+		{"delete-buries", "A deleted session's sandbox leaves its tombstone in every state but none, unless it was lost with its host, when its row names no incarnation any more. (S-03)", func(b *storeBench) {
 			var want []sandbox.Tombstone
-			for _, s := range []sandbox.State{sandbox.None, sandbox.Creating, sandbox.Live, sandbox.Lost, sandbox.Destroying} {
+			for i, s := range []sandbox.State{sandbox.None, sandbox.Creating, sandbox.Live, sandbox.Lost, sandbox.Destroying, sandbox.Lost} {
 				r := b.room(func(c *session.Change) {
 					row := b.filledRow(room{session: *c.Session, sandbox: *c.Sandbox}, s.String())
 					row.State, row.Host = s, host
+					if i == 5 { // with its host
+						row.Incarnation, row.Host = "", ""
+					}
 					c.Sandbox = &row
 				})
 				if t, ok := r.sandbox.Buried(); ok {

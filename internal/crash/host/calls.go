@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -79,19 +81,32 @@ func counted[T any](p *places, call string, seq iter.Seq2[T, error]) iter.Seq2[T
 type leases struct {
 	session.Leases
 	*places
-	released func(session.Lease)
+	seen func(session.Lease) // a chore's: it has been run, or is somebody else's
 }
 
 func (l leases) Acquire(ctx context.Context, want session.Lease) (session.Lease, error) {
-	return get(l.places, "acquire", func() (session.Lease, error) { return l.Leases.Acquire(ctx, want) })
+	return get(l.places, "acquire", func() (session.Lease, error) {
+		got, err := l.Leases.Acquire(ctx, want)
+		heard(got, err)
+		if errors.As(err, new(*session.HeldError)) {
+			l.seen(want)
+		}
+		return got, err
+	})
 }
 
 func (l leases) Renew(ctx context.Context, held session.Lease) (session.Lease, error) {
-	return get(l.places, "renew", func() (session.Lease, error) { return l.Leases.Renew(ctx, held) })
+	return get(l.places, "renew", func() (session.Lease, error) {
+		asks(held)
+		got, err := l.Leases.Renew(ctx, held)
+		heard(got, err)
+		l.seen(held)
+		return got, err
+	})
 }
 
 func (l leases) Release(ctx context.Context, held session.Lease) error {
-	defer l.released(held)
+	defer l.seen(held)
 	return l.do("release", func() error { return l.Leases.Release(ctx, held) })
 }
 
@@ -106,10 +121,16 @@ func (l leases) Held(ctx context.Context, kind session.LeaseKind, name string) (
 type provider struct {
 	sandbox.Provider
 	*places
+	full bool // no machine can be had
 }
 
 func (p provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
-	return get(p.places, "create", func() (sandbox.Machine, error) { return p.Provider.Create(ctx, r) })
+	return get(p.places, "create", func() (sandbox.Machine, error) {
+		if p.full {
+			return sandbox.Machine{}, fmt.Errorf("%w: the host is full", sandbox.ErrNotSent)
+		}
+		return p.Provider.Create(ctx, r)
+	})
 }
 
 func (p provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Found, error) {

@@ -2,8 +2,8 @@
 // a scene, plays a story in it, and dies where it is told to; or it is the
 // next process, which cleans up and works on.
 //
-//	host -play end -root DIR -sqlite FILE [-die "commit 1 after"]
-//	host -recover end -root DIR -sqlite FILE < scene
+//	host -play end -root DIR -events FILE -sqlite FILE [-die "commit 1 after"]
+//	host -recover end -root DIR -events FILE -sqlite FILE < scene
 //
 // It says what it does on its standard output, a JSON object a line.
 package main
@@ -27,6 +27,7 @@ func main() {
 	flag.StringVar(&o.root, "root", "", "the directory of the machines")
 	flag.StringVar(&o.sqlite, "sqlite", "", "the database's file")
 	flag.StringVar(&o.postgres, "postgres", "", "or its data source name")
+	flag.StringVar(&o.events, "events", "", "the file of meter events")
 	flag.StringVar(&o.die, "die", "", "the place to die at")
 	flag.Parse()
 
@@ -42,17 +43,19 @@ type options struct {
 	play, recover    string
 	root             string
 	sqlite, postgres string
-	die              string
+	events, die      string
 }
 
 // message is one line that the process says.
 type message struct {
-	Scene     *scene  `json:"scene,omitempty"`     // everything is set; the story begins
-	At        string  `json:"at,omitempty"`        // a place of the story: "commit 2 after"
-	Done      bool    `json:"done,omitempty"`      // the story has come to its end
-	Recovered bool    `json:"recovered,omitempty"` // nothing is left to do
-	Used      []visit `json:"used,omitempty"`      // what working on has shown
-	Fault     string  `json:"fault,omitempty"`
+	Scene     *scene    `json:"scene,omitempty"` // everything is set; the story begins
+	At        string    `json:"at,omitempty"`    // a place of the story: "commit 2 after"
+	When      time.Time `json:"when,omitzero"`   // it was passed, on the database's clock
+	Told      *told     `json:"told,omitempty"`
+	Done      bool      `json:"done,omitempty"`      // the story has come to its end
+	Recovered bool      `json:"recovered,omitempty"` // nothing is left to do
+	Used      []visit   `json:"used,omitempty"`      // what working on has shown
+	Fault     string    `json:"fault,omitempty"`
 }
 
 func say(m message) {
@@ -71,13 +74,16 @@ func run(ctx context.Context, o options) error {
 	if o.recover != "" {
 		replica = "next"
 	}
-	w, err := newWorld(ctx, o, replica)
+	w, err := newWorld(ctx, o, replica, s)
 	if err != nil {
 		return err
 	}
 	defer w.close()
+	if err := w.start(ctx); err != nil {
+		return err
+	}
 	if o.recover != "" {
-		return w.recover(ctx, s)
+		return w.recover(ctx)
 	}
 	sc := &scene{}
 	if err := s.arrange(ctx, w, sc); err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // places counts the calls that leave the process. Each has two places to die
@@ -16,6 +17,7 @@ type places struct {
 	calls map[string]int
 	fail  map[string]error // while a scene is set: what is answered instead
 	lost  chan struct{}    // an answer has been
+	clock func() time.Time // the database's
 }
 
 // arm begins to count; the process dies at the place named.
@@ -27,7 +29,7 @@ func (p *places) arm(die string) {
 
 // pass is where the process is now. It dies there, or goes on.
 func (p *places) pass(place string) {
-	say(message{At: place})
+	say(message{At: place, When: p.clock()})
 	if place != p.die {
 		return
 	}
@@ -53,6 +55,20 @@ func (p *places) enter(call string) (leave func() error) {
 		p.pass(place + " after")
 		return nil
 	}
+}
+
+// last is the call of that name that is under way, or was made last; false before anything is counted.
+func (p *places) last(call string) (name string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprintf("%s %d", call, p.calls[call]), p.armed
+}
+
+// at is a place inside a call.
+func (p *places) at(place string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pass(place)
 }
 
 func (p *places) failing(call string) error {

@@ -25,7 +25,13 @@ type visit struct {
 
 // recover is what the next process does: it cleans up and says so; and once
 // it is told to, it works in every session there is.
-func (w *world) recover(ctx context.Context, s story) error {
+func (w *world) recover(ctx context.Context) error {
+	if w.story.heir {
+		w.inherit()
+	}
+	if err := w.story.repeat(ctx, w); err != nil {
+		return err
+	}
 	said := json.NewDecoder(os.Stdin)
 	var sc scene
 	if err := said.Decode(&sc); err != nil {
@@ -39,8 +45,11 @@ func (w *world) recover(ctx context.Context, s story) error {
 	if err := said.Decode(&goOn); err != nil {
 		return err
 	}
-	if s.again {
-		if err := s.act(ctx, w, &sc); err != nil {
+	if err := w.buy(ctx, "top-up"); err != nil {
+		return err
+	}
+	if w.story.again {
+		if err := w.story.act(ctx, w, &sc); err != nil {
 			return fmt.Errorf("asked again: %w", err)
 		}
 	}
@@ -65,7 +74,7 @@ func (w *world) rest(ctx context.Context, sc *scene) error {
 		if err := w.later(ctx, sc); err != nil {
 			return err
 		}
-		if err := w.chores(ctx); err != nil {
+		if err := w.chores(ctx, w.moneyChores()...); err != nil {
 			return err
 		}
 		expired, err := w.db.Leases().Expired(ctx, 1)
@@ -80,7 +89,14 @@ func (w *world) rest(ctx context.Context, sc *scene) error {
 		if err != nil {
 			return err
 		}
-		if quiet && swept && len(expired) == 0 {
+		if err := errors.Join(w.expire(ctx), w.deliver(ctx)); err != nil {
+			return err
+		}
+		settled, err := w.settled(ctx)
+		if err != nil {
+			return err
+		}
+		if quiet && swept && settled && len(expired) == 0 {
 			return nil
 		}
 	}

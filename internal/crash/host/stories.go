@@ -26,6 +26,24 @@ type story struct {
 	act     func(context.Context, *world, *scene) error
 	// again: nobody but who asked for it knows that it was not finished.
 	again bool
+	lease time.Duration // of works; 0 = the default
+	heir  bool          // whoever pays has little
+	full  bool          // no machine can be had, until the next process
+	buys  bool          // the story begins with a purchase, which the next process repeats
+}
+
+// A work that beats renews its lease so often.
+const (
+	beat       = time.Second
+	shortLease = 3 * beat
+)
+
+// repeat asks again for what was asked for, whatever came of it.
+func (s story) repeat(ctx context.Context, w *world) error {
+	if !s.buys {
+		return nil
+	}
+	return w.buy(ctx, "bought")
 }
 
 // The file that work leaves behind, and what is in it.
@@ -36,41 +54,62 @@ const (
 
 func stories() map[string]story {
 	return map[string]story{
-		"provision": {func(ctx context.Context, w *world, sc *scene) error { return w.spawn(ctx, sc, "") },
-			func(ctx context.Context, w *world, sc *scene) error { return w.work(ctx, sc.Sessions[0]) }, false},
-		"work": {warm,
-			func(ctx context.Context, w *world, sc *scene) error { return w.work(ctx, sc.Sessions[0]) }, false},
-		"end": {warm, func(ctx context.Context, w *world, sc *scene) error {
+		"provision": {arrange: spawned, act: func(ctx context.Context, w *world, sc *scene) error { return w.work(ctx, sc.Sessions[0]) }},
+		"work":      {arrange: warm, act: func(ctx context.Context, w *world, sc *scene) error { return w.work(ctx, sc.Sessions[0]) }},
+		"end": {arrange: warm, act: func(ctx context.Context, w *world, sc *scene) error {
 			_, err := w.End(ctx, ann, sc.Sessions[0])
 			return err
-		}, false},
-		"reclaim": {debris, func(ctx context.Context, w *world, sc *scene) error {
+		}},
+		"reclaim": {arrange: debris, act: func(ctx context.Context, w *world, sc *scene) error {
 			return w.reclaim(ctx)
-		}, false},
-		"delete environment": {environment, func(ctx context.Context, w *world, sc *scene) error {
+		}},
+		"delete environment": {arrange: environment, act: func(ctx context.Context, w *world, sc *scene) error {
 			_, err := w.DeleteEnvironment(ctx, ann, sc.Environments[0])
 			return err
-		}, false},
-		"purge of a session": {warm, func(ctx context.Context, w *world, sc *scene) error {
+		}},
+		"purge of a session": {again: true, arrange: warm, act: func(ctx context.Context, w *world, sc *scene) error {
 			_, err := w.Purge(ctx, session.PurgeTarget{Session: sc.Sessions[0]}, session.PurgeOptions{})
 			return errors.Join(err, w.reclaim(ctx))
-		}, true},
-		"purge of a project with its history": {func(ctx context.Context, w *world, sc *scene) error {
+		}},
+		"purge of a project with its history": {again: true, arrange: func(ctx context.Context, w *world, sc *scene) error {
 			return errors.Join(warm(ctx, w, sc), environment(ctx, w, sc))
-		}, func(ctx context.Context, w *world, _ *scene) error {
+		}, act: func(ctx context.Context, w *world, _ *scene) error {
 			_, err := w.Purge(ctx, session.PurgeTarget{Project: project, History: true}, session.PurgeOptions{})
 			return errors.Join(err, w.reclaim(ctx))
-		}, true},
-		"sweep": {orphan, func(ctx context.Context, w *world, _ *scene) error {
+		}},
+		"sweep": {arrange: orphan, act: func(ctx context.Context, w *world, _ *scene) error {
 			for range 2 { // the first finds it, the second buries it
 				if _, err := w.Sweep(ctx, session.SweepOptions{Grace: time.Nanosecond}); err != nil {
 					return err
 				}
 			}
 			return w.reclaim(ctx)
-		}, false},
+		}},
+
+		"beats": {lease: shortLease, buys: true, arrange: warm, act: func(ctx context.Context, w *world, sc *scene) error {
+			return errors.Join(w.buy(ctx, "bought"), w.beats(ctx, sc.Sessions[0], 2))
+		}},
+		"out of credit": {lease: shortLease, heir: true, arrange: func(ctx context.Context, w *world, sc *scene) error {
+			defer w.inherit()
+			return warm(ctx, w, sc)
+		}, act: func(ctx context.Context, w *world, sc *scene) error { return w.runsOut(ctx, sc.Sessions[0]) }},
+		"no machine": {full: true, arrange: spawned, act: func(ctx context.Context, w *world, sc *scene) error {
+			_, err := w.Open(ctx, ann, session.WorkRequest{Session: sc.Sessions[0], Ensure: true})
+			if !errors.Is(err, session.ErrUnavailable) {
+				return fmt.Errorf("opened where no machine could be had: %w", err)
+			}
+			return nil
+		}},
+		"abandoned": {lease: shortLease, arrange: abandoned, act: func(ctx context.Context, w *world, _ *scene) error {
+			return errors.Join(w.chores(ctx), w.expire(ctx), w.deliver(ctx))
+		}},
+		"expired, then abandoned": {lease: shortLease, arrange: abandoned, act: func(ctx context.Context, w *world, _ *scene) error {
+			return errors.Join(w.expire(ctx), w.chores(ctx), w.deliver(ctx))
+		}},
 	}
 }
+
+func spawned(ctx context.Context, w *world, sc *scene) error { return w.spawn(ctx, sc, "") }
 
 // spawn opens a session with its conversation.
 func (w *world) spawn(ctx context.Context, sc *scene, e session.EnvironmentID) error {
@@ -87,15 +126,16 @@ func (w *world) work(ctx context.Context, id session.ID) (err error) {
 	if err != nil {
 		return err
 	}
+	opened(wk)
 	defer func() {
 		_, closed := wk.Close(context.WithoutCancel(ctx))
 		err = errors.Join(err, closed)
 	}()
 	sb := wk.Sandbox()
-	if _, err := sb.Start(ctx, sandbox.Cmd{Argv: []string{"sh", "-c", "while :; do sleep 1; done & setsid sleep 1000"}}); err != nil {
+	if _, err := sb.Start(ctx, sleeper("")); err != nil {
 		return err
 	}
-	if err := w.places.do("write", func() error { return write(ctx, sb) }); err != nil {
+	if err := w.places.do("write", func() error { return keep(ctx, sb) }); err != nil {
 		return err
 	}
 	got, err := cat(ctx, sb)
@@ -105,7 +145,12 @@ func (w *world) work(ctx context.Context, id session.ID) (err error) {
 	return err
 }
 
-func write(ctx context.Context, sb sandbox.Sandbox) error {
+// sleeper runs on and on, and what it has started does.
+func sleeper(tag string) sandbox.Cmd {
+	return sandbox.Cmd{Argv: []string{"sh", "-c", "while :; do sleep 1; done & setsid sleep 1000"}, Tag: tag}
+}
+
+func keep(ctx context.Context, sb sandbox.Sandbox) error {
 	f, err := sb.FS().Create(ctx, keptFile, nil)
 	if err != nil {
 		return err

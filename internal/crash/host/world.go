@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/drivers/local"
 	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/drivers/postgres"
@@ -32,6 +34,7 @@ var ann = access.Actor{User: "ann"}
 type database interface {
 	Sessions() session.Store
 	Leases() session.Leases
+	Ledger() billing.Ledger
 	Migrate(context.Context) error
 	Close() error
 }
@@ -39,46 +42,73 @@ type database interface {
 // world is the process: a Service over a database and a provider, whose calls it counts.
 type world struct {
 	*session.Service
-	db      database
-	machine *local.Provider
-	places  *places
-	ahead   atomic.Int64 // how far the database's clock is put forward, where that can be done
-	fixed   bool         // it can't be: it is the server's own
-	mu      sync.Mutex
-	seen    map[string]bool // the chores that have come to their end
+	story     story
+	pool      *sql.DB
+	db        database
+	directory *memory.Directory
+	machine   *local.Provider
+	places    *places
+	ledger    *ledger
+	leases    leases
+	exporter  exporter
+	ahead     atomic.Int64 // how far the database's clock is put forward, where that can be done
+	fixed     bool         // it can't be: it is the server's own
+	mu        sync.Mutex
+	seen      map[string]bool // the chores that have come to their end
 }
 
-func newWorld(ctx context.Context, o options, replica string) (_ *world, err error) {
-	w := &world{places: &places{}, seen: map[string]bool{}}
+func newWorld(ctx context.Context, o options, replica string, s story) (_ *world, err error) {
+	w := &world{story: s, places: &places{}, directory: directory(), seen: map[string]bool{}}
+	w.places.clock, w.exporter = w.now, exporter{o.events, w.places}
 	c := session.Config{
-		Directory: directory(), KeySecret: []byte("0123456789abcdef0123456789abcdef"), Replica: replica,
+		Directory: w.directory, KeySecret: []byte("0123456789abcdef0123456789abcdef"), Replica: replica,
 		Deployment: deployment, CallTimeout: callTimeout,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	if o.sqlite != "" {
-		var db *sqlite.DB
-		db, err = sqlite.Open(ctx, o.sqlite, &sqlite.Options{Now: w.now})
-		w.db = db
-	} else {
-		var db *postgres.DB
-		db, err = postgres.Open(ctx, o.postgres, &postgres.Options{Connections: 4})
-		w.db, w.fixed = db, true
-		c.Lease = 5 * time.Second // it is waited for
-	}
-	if err != nil {
+	if err := w.connect(ctx, o); err != nil {
 		return nil, err
 	}
+	if w.fixed { // leases are waited for
+		c.Lease = 5 * time.Second
+	}
+	if s.lease > 0 {
+		c.Lease = s.lease
+	}
+	c.Hold = c.Lease
 	if err := w.db.Migrate(ctx); err != nil {
 		return nil, err
 	}
 	if w.machine, err = local.New(local.Config{Root: o.root, Log: c.Log}); err != nil {
 		return nil, err
 	}
-	c.Store = store{w.db.Sessions(), w.places}
-	c.Leases = leases{w.db.Leases(), w.places, w.released}
-	c.Sandboxes = []sandbox.Provider{provider{w.machine, w.places}}
+	w.ledger = newLedger(w.db.Ledger(), w.places)
+	w.leases = leases{w.db.Leases(), w.places, w.chore}
+	till, err := w.till()
+	if err != nil {
+		return nil, err
+	}
+	c.Store, c.Leases, c.Gate = store{w.db.Sessions(), w.places}, w.leases, gate{till}
+	c.Sandboxes = []sandbox.Provider{provider{w.machine, w.places, s.full && o.play != ""}}
 	w.Service, err = session.New(c)
 	return w, err
+}
+
+// connect opens the database.
+func (w *world) connect(ctx context.Context, o options) (err error) {
+	if o.sqlite != "" {
+		if w.pool, err = openSQLite(o.sqlite); err != nil {
+			return err
+		}
+		db, err := sqlite.New(ctx, w.pool, &sqlite.Options{Now: w.now})
+		w.db = db
+		return err
+	}
+	if w.pool, err = openPostgres(o.postgres); err != nil {
+		return err
+	}
+	db, err := postgres.New(ctx, w.pool, nil)
+	w.db, w.fixed = db, true
+	return err
 }
 
 const (
@@ -95,7 +125,7 @@ func directory() *memory.Directory {
 }
 
 func (w *world) close() {
-	if err := errors.Join(w.machine.Close(), w.db.Close()); err != nil {
+	if err := errors.Join(w.machine.Close(), w.db.Close(), w.pool.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -139,7 +169,7 @@ func (w *world) aged(ctx context.Context) error {
 	}
 }
 
-// over reports whether no work of the scene is leased and no attempt in time any more.
+// over reports whether no work of the scene is leased or has a hold, and no attempt is in time any more.
 func (w *world) over(ctx context.Context, sc *scene) (bool, error) {
 	for _, id := range sc.Sessions {
 		s, err := w.db.Sessions().Load(ctx, session.Address{Session: id})
@@ -156,11 +186,14 @@ func (w *world) over(ctx context.Context, sc *scene) (bool, error) {
 			return false, err
 		}
 	}
-	return true, nil
+	// A hold that nobody renews any more runs out by itself.
+	var open int
+	err := w.pool.QueryRowContext(ctx, "SELECT count(*) FROM bunkroom_holds WHERE state = 'open' AND until_at > $1", w.now().UnixMicro()).Scan(&open)
+	return open == 0, err
 }
 
-// released notes that a chore has come to its end.
-func (w *world) released(l session.Lease) {
+// chore notes that a chore has come to its end, or is somebody else's.
+func (w *world) chore(l session.Lease) {
 	if l.Kind != session.LeaseSweep {
 		return
 	}
@@ -170,15 +203,15 @@ func (w *world) released(l session.Lease) {
 	w.seen[chore] = true
 }
 
-// chores runs the Keeper's own chores once each, or those among them that nobody else runs.
-func (w *world) chores(ctx context.Context) error {
+// chores runs the Keeper's own chores once each, and more, or those among them that nobody else runs.
+func (w *world) chores(ctx context.Context, more ...session.Chore) error {
 	w.mu.Lock()
 	clear(w.seen)
 	w.mu.Unlock()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- w.Serve(ctx) }()
+	go func() { ended <- w.Serve(ctx, more...) }()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -188,6 +221,9 @@ func (w *world) chores(ctx context.Context) error {
 		case <-tick.C:
 			w.mu.Lock()
 			done := w.seen["slots"] && w.seen["reclaim"]
+			for _, c := range more {
+				done = done && w.seen[c.Name]
+			}
 			w.mu.Unlock()
 			if done {
 				stop()

@@ -1,0 +1,255 @@
+package billing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+// Book is what a ledger knows of some payers at one instant, and all the rules
+// of accounting. It is pure: a ledger fills it with [Book.Add], under a lock on
+// every payer in it, calls one of its verbs, and writes its [Book.Changes].
+// A verb that returns an error has changed nothing. It must not be used concurrently.
+type Book struct {
+	now      time.Time
+	accounts map[access.UserID]*Account
+	grants   map[access.UserID]map[GrantID]*Grant
+	holds    map[HoldID]*Hold
+	open     map[access.UserID]map[HoldID]bool
+	marks    map[MarkKey]*Mark
+	entries  map[string]Entry // that are there already, of the ids that matter
+	changes  Changes
+	dirty    dirty
+}
+
+type dirty struct {
+	accounts map[access.UserID]bool
+	grants   map[GrantID]access.UserID
+	holds    map[HoldID]bool
+	marks    map[MarkKey]bool
+}
+
+// Facts are rows of a ledger.
+type Facts struct {
+	Accounts []Account
+	Grants   []Grant // of those payers, with something left; of a grant's own id, with nothing left too
+	Holds    []Hold  // those that are open, of those payers; of a hold's own id, closed ones too
+	Marks    []Mark
+	Entries  []Entry // with the ids that are about to be written, as far as they are there
+}
+
+// Changes is what a verb has changed, in a fixed order.
+type Changes struct {
+	Accounts []Account // to insert or replace
+	Grants   []Grant   // to insert, or to replace the Remaining of
+	Holds    []Hold    // to insert, or to replace State, Until and ClosedAt of
+	Marks    []Mark    // to insert or replace
+	Entries  []Entry   // to insert, with their postings
+}
+
+// NewBook returns an empty book. now is the ledger's clock, read once the locks are held.
+func NewBook(now time.Time) *Book {
+	return &Book{
+		now: utc(now), accounts: map[access.UserID]*Account{}, grants: map[access.UserID]map[GrantID]*Grant{},
+		holds: map[HoldID]*Hold{}, open: map[access.UserID]map[HoldID]bool{}, marks: map[MarkKey]*Mark{}, entries: map[string]Entry{},
+		dirty: dirty{map[access.UserID]bool{}, map[GrantID]access.UserID{}, map[HoldID]bool{}, map[MarkKey]bool{}},
+	}
+}
+
+// Add adds what the ledger has. What it does not have need not be added.
+func (b *Book) Add(f Facts) {
+	for _, a := range f.Accounts {
+		b.accounts[a.Payer] = &a
+	}
+	for _, g := range f.Grants {
+		b.putGrant(g)
+	}
+	for _, h := range f.Holds {
+		b.putHold(h)
+	}
+	for _, m := range f.Marks {
+		b.marks[m.MarkKey] = &m
+	}
+	for _, e := range f.Entries {
+		b.entries[e.ID] = e
+	}
+}
+
+// Changes is what the verbs have changed since the book was made.
+func (b *Book) Changes() Changes {
+	c := Changes{Entries: b.changes.Entries}
+	for _, payer := range slices.Sorted(maps.Keys(b.dirty.accounts)) {
+		c.Accounts = append(c.Accounts, *b.accounts[payer])
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.dirty.grants)) {
+		c.Grants = append(c.Grants, *b.grants[b.dirty.grants[id]][id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.dirty.holds)) {
+		c.Holds = append(c.Holds, *b.holds[id])
+	}
+	keys := slices.SortedFunc(maps.Keys(b.dirty.marks), func(a, b MarkKey) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Meter, b.Meter))
+	})
+	for _, k := range keys {
+		c.Marks = append(c.Marks, *b.marks[k])
+	}
+	return c
+}
+
+// Balance is how an account stands.
+func (b *Book) Balance(payer access.UserID) Balance {
+	out := Balance{Now: b.now, Account: Account{Payer: payer}}
+	if a := b.accounts[payer]; a != nil {
+		out.Account = *a
+	}
+	for _, g := range b.grants[payer] {
+		if g.Remaining > 0 {
+			out.Grants = append(out.Grants, *g)
+		}
+	}
+	slices.SortFunc(out.Grants, BurnOrder)
+	out.Standing = b.standing(payer, "")
+	return out
+}
+
+// standing is how the account stands, without the hold that is about to go on.
+func (b *Book) standing(payer access.UserID, without HoldID) Standing {
+	var s Standing
+	if a := b.accounts[payer]; a != nil {
+		s.Debt = a.Debt
+		if a.Day >= day(b.now) { // a clock that was set back over a midnight is still in the later day
+			s.Spent = a.Spent
+		}
+	}
+	for _, g := range b.grants[payer] {
+		if g.counts(b.now) {
+			s.Available += g.Remaining
+		}
+	}
+	for id := range b.open[payer] {
+		if h := b.holds[id]; id != without && b.now.Before(h.Until) {
+			s.Held += h.Estimate
+			s.Holds++
+		}
+	}
+	return s
+}
+
+func (b *Book) account(payer access.UserID) *Account {
+	if b.accounts[payer] == nil {
+		b.accounts[payer] = &Account{Payer: payer}
+	}
+	b.dirty.accounts[payer] = true
+	return b.accounts[payer]
+}
+
+func (b *Book) putGrant(g Grant) {
+	if b.grants[g.Payer] == nil {
+		b.grants[g.Payer] = map[GrantID]*Grant{}
+	}
+	b.grants[g.Payer][g.ID] = &g
+}
+
+func (b *Book) putHold(h Hold) {
+	b.holds[h.ID] = &h
+	if h.State == HoldOpen {
+		if b.open[h.Payer] == nil {
+			b.open[h.Payer] = map[HoldID]bool{}
+		}
+		b.open[h.Payer][h.ID] = true
+	} else {
+		delete(b.open[h.Payer], h.ID)
+	}
+}
+
+// write writes a hold.
+func (b *Book) write(h Hold) {
+	b.putHold(h)
+	b.dirty.holds[h.ID] = true
+}
+
+// enter writes an entry into the book of its payer.
+func (b *Book) enter(e Entry) {
+	a := b.account(e.Payer)
+	a.Entries++
+	e.N, e.PostedAt = a.Entries, b.now
+	b.entries[e.ID] = e
+	b.changes.Entries = append(b.changes.Entries, e)
+}
+
+func field(name, rule string) error { return &access.FieldError{Field: name, Rule: rule} }
+
+func (u Use) check() error {
+	for _, id := range []struct{ field, value string }{
+		{"Meter", string(u.Meter)}, {"Resource", u.Resource}, {"Payer", string(u.Payer)},
+	} {
+		if err := access.CheckID(id.field, id.value); err != nil {
+			return err
+		}
+	}
+	for _, id := range []struct{ field, value string }{
+		{"Class", string(u.Class)}, {"Session", string(u.Session)}, {"Project", string(u.Project)},
+	} {
+		if err := access.CheckOptionalID(id.field, id.value); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(string(u.Meter), "/") {
+		return field("Meter", "must not hold a slash") // it would make two charges one, see UsageID
+	}
+	return nil
+}
+
+// Hold is [Ledger.Hold].
+func (b *Book) Hold(r HoldRequest) (Hold, error) {
+	if err := access.CheckID("ID", r.ID); err != nil {
+		return Hold{}, err
+	}
+	if err := r.Use.check(); err != nil {
+		return Hold{}, err
+	}
+	switch {
+	case r.TTL <= 0:
+		return Hold{}, field("TTL", "must be over 0")
+	case r.Terms.Estimate < 0:
+		return Hold{}, field("Terms", "must have an estimate of at least 0")
+	}
+	if was := b.holds[r.ID]; was != nil {
+		if was.Use != r.Use || was.Estimate != r.Terms.Estimate {
+			return Hold{}, fmt.Errorf("%w: hold %s", ErrConflict, r.ID)
+		}
+		return *was, nil
+	}
+	if d := Admit(b.standing(r.Payer, ""), r.Terms); !d.Allow {
+		return Hold{}, &RefusedError{Payer: r.Payer, Decision: d}
+	}
+	h := Hold{
+		ID: r.ID, Use: r.Use, Estimate: r.Terms.Estimate, State: HoldOpen,
+		OpenedAt: b.now, Until: b.now.Add(r.TTL).Truncate(time.Microsecond),
+	}
+	b.account(r.Payer)
+	b.write(h)
+	return h, nil
+}
+
+// Release is [Ledger.Release].
+func (b *Book) Release(id HoldID) (Hold, error) {
+	was := b.holds[id]
+	switch {
+	case was == nil:
+		return Hold{}, fmt.Errorf("%w: hold %s", ErrNotFound, id)
+	case was.State == HoldSettled:
+		return *was, fmt.Errorf("%w: hold %s", ErrClosed, id)
+	case was.State != HoldOpen:
+		return *was, nil
+	}
+	h := *was
+	h.State, h.ClosedAt = HoldReleased, b.now
+	b.write(h)
+	return h, nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	moderncsqlite "modernc.org/sqlite"
+)
+
+// A call that writes has more places to die at, inside its transaction: after
+// each statement that has written, and before the COMMIT. They are found by
+// the call's context, which comes down to the database's own driver.
+type inside struct {
+	places *places
+	call   string // "post 2"
+	wrote  int
+}
+
+type insideKey struct{}
+
+// write makes a call that writes.
+func write[T any](ctx context.Context, p *places, call string, f func(context.Context) (T, error)) (T, error) {
+	return get(p, call, func() (T, error) {
+		if place, ok := p.last(call); ok {
+			ctx = context.WithValue(ctx, insideKey{}, &inside{places: p, call: place})
+		}
+		return f(ctx)
+	})
+}
+
+// within is the call that ctx is of; nil = none whose inside matters.
+func within(ctx context.Context) *inside {
+	in, _ := ctx.Value(insideKey{}).(*inside)
+	return in
+}
+
+// ran notes that a statement has run. A transaction is one goroutine's.
+func (in *inside) ran(statement string, err error) {
+	statement = strings.TrimSpace(statement)
+	if in == nil || err != nil || !strings.HasPrefix(statement, "INSERT") && !strings.HasPrefix(statement, "WITH") && !strings.HasPrefix(statement, "UPDATE") {
+		return
+	}
+	in.wrote++
+	in.places.at(fmt.Sprintf("%s wrote %d", in.call, in.wrote))
+}
+
+func (in *inside) commits() {
+	if in != nil {
+		in.places.at(in.call + " commits")
+	}
+}
+
+// openSQLite is sqlite.Open's pool with the places in between.
+func openSQLite(path string) (*sql.DB, error) {
+	query := "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)&_txlock=immediate"
+	c, err := moderncsqlite.NewConnector((&url.URL{Scheme: "file", Path: path, RawQuery: query}).String())
+	if err != nil {
+		return nil, err
+	}
+	return openPool(c, 8), nil
+}
+
+// openPostgres is postgres.Open's pool with the places in between.
+func openPostgres(dsn string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return openPool(stdlib.GetConnector(*config), 4), nil
+}
+
+func openPool(c driver.Connector, connections int) *sql.DB {
+	pool := sql.OpenDB(connector{c})
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	return pool
+}
+
+type connector struct{ driver.Connector }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	under, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	full, ok := under.(fullConn)
+	if !ok {
+		return nil, fmt.Errorf("%T can't be watched", under)
+	}
+	return conn{full}, nil
+}
+
+// fullConn is what both drivers' connections are.
+type fullConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.SessionResetter
+}
+
+type conn struct{ fullConn }
+
+// CheckNamedValue leaves it to the driver which values it takes.
+func (c conn) CheckNamedValue(v *driver.NamedValue) error {
+	if own, ok := c.fullConn.(driver.NamedValueChecker); ok {
+		return own.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+func (c conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	begun, err := c.fullConn.BeginTx(ctx, opts)
+	return tx{begun, within(ctx)}, err
+}
+
+func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	st, err := c.fullConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	full, ok := st.(fullStmt)
+	if !ok {
+		return nil, fmt.Errorf("%T can't be watched", st)
+	}
+	return stmt{full, query}, nil
+}
+
+func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	r, err := c.fullConn.ExecContext(ctx, query, args)
+	within(ctx).ran(query, err)
+	return r, err
+}
+
+func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := c.fullConn.QueryContext(ctx, query, args)
+	within(ctx).ran(query, err)
+	return r, err
+}
+
+type tx struct {
+	driver.Tx
+	in *inside
+}
+
+func (t tx) Commit() error {
+	t.in.commits()
+	return t.Tx.Commit()
+}
+
+type fullStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type stmt struct {
+	fullStmt
+	query string
+}
+
+func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	r, err := s.fullStmt.ExecContext(ctx, args)
+	within(ctx).ran(s.query, err)
+	return r, err
+}
+
+func (s stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := s.fullStmt.QueryContext(ctx, args)
+	within(ctx).ran(s.query, err)
+	return r, err
+}
