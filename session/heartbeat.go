@@ -39,14 +39,13 @@ func (w *Work) beat() {
 			timer.Stop()
 			begun = true
 			w.starts()
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), lease/4)
+			ctx, cancel := w.bounded(begun)
 			w.account(ctx, grace)
 			cancel()
 			continue
 		case <-timer.C:
 		}
-		stop, _ := w.latest(begun)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
+		ctx, cancel := w.bounded(begun)
 		w.renew(ctx)
 		if begun {
 			if w.accounts() {
@@ -72,6 +71,14 @@ func (w *Work) beat() {
 			next = stop
 		}
 	}
+}
+
+// bounded is a context for what the heartbeat asks: until the work must stop,
+// or a little longer where that is now.
+func (w *Work) bounded(begun bool) (context.Context, context.CancelFunc) {
+	stop, _ := w.latest(begun)
+	lease := w.runner.lease
+	return context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
 }
 
 // latest is when the work must stop unless its lease and its hold are renewed, on the local clock, and why.

@@ -47,7 +47,7 @@ var mutations = []mutation{
 	{rule: "3, money: the same span again is one span", file: "billing/book_post.go",
 		old: "	if !ok {\n		return Posted{}, false, nil\n	}", new: "	if !ok || ok {\n		return Posted{}, false, nil\n	}"},
 	{rule: "3, money: a hold goes on only where its account may", file: "billing/book_post.go",
-		old: "p.Terms); !d.Allow {", new: "p.Terms); false && !d.Allow {"},
+		old: "h.ID), terms); !d.Allow {", new: "h.ID), terms); false && !d.Allow {"},
 	{rule: "3, money: work stops before its hold expires", file: "session/heartbeat.go",
 		old: "if begun && !w.ticket.Until.IsZero() {", new: "if false && begun {", within: 2000},
 	{rule: "3, money: that work begins is noted at once", file: "session/heartbeat.go",
