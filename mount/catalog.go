@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 )
 
 // Catalog is what users do with mounts: it reads and writes rows for an actor,
@@ -23,7 +24,7 @@ import (
 // what is personal, the actor's own.
 type Catalog struct {
 	folders *Folders
-	host    host
+	host    host.Host
 }
 
 // CatalogConfig is the configuration of a [Catalog].
@@ -47,7 +48,7 @@ func NewCatalog(c CatalogConfig) (*Catalog, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Catalog{folders, host{c.Directory, c.Audit, c.Log}}, nil
+	return &Catalog{folders, host.Host{Directory: c.Directory, Audit: c.Audit, Log: c.Log, Unavailable: ErrUndecided}}, nil
 }
 
 // In returns a Catalog that writes through tx, such as a store that rides in
@@ -130,7 +131,7 @@ func (c *Catalog) Create(ctx context.Context, a access.Actor, n Custom) (Row, er
 // it is one of the project, is for the caller to have decided.
 func (c *Catalog) SessionMount(ctx context.Context, a access.Actor, project access.ProjectID, session access.SessionID, name string) (Row, error) {
 	if err := errors.Join(c.asked(a, project), access.CheckID("session", session)); err != nil {
-		return Row{}, firstOf(err)
+		return Row{}, host.First(err)
 	}
 	want, err := Folder{Project: project, Owner: a.User, Session: session, Name: name}.row()
 	if err != nil {
@@ -147,7 +148,7 @@ func (c *Catalog) SessionMount(ctx context.Context, a access.Actor, project acce
 // it, and keeps the row to itself. It asks [access.EditMount]; the rest is as in SessionMount.
 func (c *Catalog) AttachmentsMount(ctx context.Context, a access.Actor, project access.ProjectID, session access.SessionID) (Row, error) {
 	if err := errors.Join(c.asked(a, project), access.CheckID("session", session)); err != nil {
-		return Row{}, firstOf(err)
+		return Row{}, host.First(err)
 	}
 	scope, err := ScopeOf(project, a.User)
 	if err != nil {
@@ -200,8 +201,8 @@ func (c *Catalog) FindAgentMount(ctx context.Context, a access.Actor, project ac
 // agentRow is the row that a folder of an agent would have. Agents work in
 // projects, and only there have they folders that can be asked for.
 func (c *Catalog) agentRow(a access.Actor, project access.ProjectID, agent access.AgentID, name string) (Row, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("project", project)); err != nil {
-		return Row{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("project", project)); err != nil {
+		return Row{}, host.First(err)
 	}
 	return Folder{Project: project, Agent: agent, Name: name}.row()
 }
@@ -209,8 +210,8 @@ func (c *Catalog) agentRow(a access.Actor, project access.ProjectID, agent acces
 // asked checks who asks, and about what. Nobody has nothing personal: he is
 // answered as about somebody else's.
 func (c *Catalog) asked(a access.Actor, project access.ProjectID) error {
-	if err := errors.Join(checkActor(a), access.CheckOptionalID("project", project)); err != nil {
-		return firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckOptionalID("project", project)); err != nil {
+		return host.First(err)
 	}
 	if project == "" && a.User == "" {
 		return noProject(project)
@@ -237,24 +238,16 @@ func using() right {
 // may decides about the mounts of a project, or of what is personal, and
 // whether an agent is one of it.
 func (c *Catalog) may(ctx context.Context, a access.Actor, project access.ProjectID, agent access.AgentID, r right) error {
-	f := c.host.ask(ctx, access.Question{Actor: a, Project: project, Owner: a.User, Agent: agent, Want: r.want})
-	if err := f.known(project); err != nil {
+	f := c.host.Ask(ctx, access.Question{Actor: a, Project: project, Owner: a.User, Agent: agent, Want: r.want})
+	if err := f.Known(project); err != nil {
 		return err
 	}
 	d := r.decide(a, access.MountFacts{Owner: a.User, Project: project}, f.Facts)
-	if err := c.host.rule(ctx, a, f, d, r.verb, string(project), noProject(project)); err != nil {
+	if err := c.host.Rule(ctx, a, f, d, r.verb, string(project), noProject(project)); err != nil {
 		return err
 	}
 	if agent != "" && (f.Agent != access.Yes || f.AgentProject != project) {
 		return noAgent(agent)
 	}
 	return nil
-}
-
-// firstOf returns the first of joined errors, so that one field is named.
-func firstOf(err error) error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		return j.Unwrap()[0]
-	}
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 )
 
 // Get returns a mount, be it in the archive.
@@ -68,7 +69,7 @@ func (c *Catalog) Unarchive(ctx context.Context, a access.Actor, id ID) (Row, er
 // [access.EditMount]; what it leaves to the caller is as in SessionMount.
 func (c *Catalog) ArchiveSession(ctx context.Context, a access.Actor, project access.ProjectID, session access.SessionID, away bool) (n int, err error) {
 	if err := errors.Join(c.asked(a, project), access.CheckID("session", session)); err != nil {
-		return 0, firstOf(err)
+		return 0, host.First(err)
 	}
 	if err := c.may(ctx, a, project, "", editing()); err != nil {
 		return 0, err
@@ -114,8 +115,8 @@ type Query struct {
 // what [Catalog.Get] would show. It asks [access.ViewMount]. A project that
 // the actor is no member of has none, as one that does not exist.
 func (c *Catalog) List(ctx context.Context, a access.Actor, q Query) (Page, error) {
-	if err := errors.Join(checkActor(a), access.CheckOptionalID("project", q.Project), access.CheckOptionalID("session", q.Session)); err != nil {
-		return Page{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckOptionalID("project", q.Project), access.CheckOptionalID("session", q.Session)); err != nil {
+		return Page{}, host.First(err)
 	}
 	find := ListQuery{Session: q.Session, Archived: q.Archived, Limit: q.Limit, After: q.After}
 	if find.Limit == 0 {
@@ -163,8 +164,8 @@ func (c *Catalog) change(ctx context.Context, a access.Actor, id ID, verb string
 
 // have returns a mount that the actor has that right to.
 func (c *Catalog) have(ctx context.Context, a access.Actor, id ID, verb string, r right) (Row, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("mount", id)); err != nil {
-		return Row{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("mount", id)); err != nil {
+		return Row{}, host.First(err)
 	}
 	row, err := c.folders.store.Get(ctx, id)
 	switch {
@@ -174,8 +175,8 @@ func (c *Catalog) have(ctx context.Context, a access.Actor, id ID, verb string, 
 		return Row{}, err
 	}
 	m := row.facts()
-	f := c.host.ask(ctx, access.Question{Actor: a, Project: m.Project, Owner: m.Owner, Want: r.want})
-	if err := c.host.rule(ctx, a, f, r.decide(a, m, f.Facts), verb, string(id), noMount(id)); err != nil {
+	f := c.host.Ask(ctx, access.Question{Actor: a, Project: m.Project, Owner: m.Owner, Want: r.want})
+	if err := c.host.Rule(ctx, a, f, r.decide(a, m, f.Facts), verb, string(id), noMount(id)); err != nil {
 		return Row{}, err
 	}
 	return row, nil

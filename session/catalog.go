@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -69,13 +70,13 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 	if err != nil {
 		return none(err)
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
 		Want: access.WantRole | access.WantAgent | access.WantBilling})
-	if err := f.known(q.Project); err != nil {
+	if err := f.Known(q.Project); err != nil {
 		return none(err)
 	}
 	d := access.SpawnSession(a, q.Project, q.Agent, f.Facts)
-	if err := c.rows.host.rule(ctx, a, f, d, "spawn session in project", string(q.Project), noProject(q.Project)); err != nil {
+	if err := c.rows.host.Rule(ctx, a, f, d, "spawn session in project", string(q.Project), noProject(q.Project)); err != nil {
 		return none(err)
 	}
 	limits, err := c.rows.ceilings(f)
@@ -115,13 +116,13 @@ func (c *Catalog) NewConversation(ctx context.Context, a access.Actor, q NewConv
 	if err != nil {
 		return Conversation{}, err
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Agent: q.Agent,
 		Want: access.WantRole | access.WantAgent})
-	if err := f.known(q.Project); err != nil {
+	if err := f.Known(q.Project); err != nil {
 		return Conversation{}, err
 	}
 	d := access.SpawnSession(a, q.Project, q.Agent, f.Facts)
-	if err := c.rows.host.rule(ctx, a, f, d, "open conversation in project", string(q.Project), noProject(q.Project)); err != nil {
+	if err := c.rows.host.Rule(ctx, a, f, d, "open conversation in project", string(q.Project), noProject(q.Project)); err != nil {
 		return Conversation{}, err
 	}
 	out, err := c.rows.insert(ctx, Address{Conversation: v.ID}, minted,
@@ -154,10 +155,10 @@ func (c *Catalog) AddConversation(ctx context.Context, a access.Actor, q AddConv
 	first := true
 	out, err := c.rows.change(ctx, Address{Session: q.Session, Conversation: v.ID}, func(s Snapshot) (_ Decision, err error) {
 		if first { // once: a session's owner and project never change
-			f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Agent: q.Agent,
+			f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Agent: q.Agent,
 				Want: access.WantRole | access.WantAgent | access.WantBilling})
 			d := access.BindConversation(a, s.Session.facts(), q.Agent, f.Facts)
-			if err := c.rows.host.rule(ctx, a, f, d, "bind conversation to session", string(q.Session), noSession(q.Session)); err != nil {
+			if err := c.rows.host.Rule(ctx, a, f, d, "bind conversation to session", string(q.Session), noSession(q.Session)); err != nil {
 				return Decision{}, err
 			}
 			if limits, err = c.rows.ceilings(f); err != nil {
@@ -173,11 +174,11 @@ func (c *Catalog) AddConversation(ctx context.Context, a access.Actor, q AddConv
 // conversation checks what every way to open one takes.
 func (c *Catalog) conversation(a access.Actor, given ConversationID, project access.ProjectID, agent access.AgentID, title string) (v Conversation, minted bool, err error) {
 	if err := errors.Join(
-		checkActor(a),
+		host.CheckActor(a),
 		access.CheckOptionalID("Project", project),
 		access.CheckOptionalID("Agent", agent),
 	); err != nil {
-		return v, false, firstOf(err)
+		return v, false, host.First(err)
 	}
 	if title, err = access.CheckName("Title", title); err != nil {
 		return v, false, err
@@ -214,16 +215,16 @@ func (c *Catalog) Reopen(ctx context.Context, a access.Actor, id ID) (Session, e
 
 // update changes a session that the actor may use.
 func (c *Catalog) update(ctx context.Context, a access.Actor, id ID, verb string, want access.Want, decide func(Snapshot, Limits) (Decision, error)) (Session, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
-		return Session{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("session", id)); err != nil {
+		return Session{}, host.First(err)
 	}
 	var limits Limits
 	first := true
 	out, err := c.rows.change(ctx, Address{Session: id}, func(s Snapshot) (_ Decision, err error) {
 		if first {
-			f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Want: want})
+			f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Want: want})
 			d := access.UseSession(a, s.Session.facts(), f.Facts)
-			if err := c.rows.host.rule(ctx, a, f, d, verb, string(id), noSession(id)); err != nil {
+			if err := c.rows.host.Rule(ctx, a, f, d, verb, string(id), noSession(id)); err != nil {
 				return Decision{}, err
 			}
 			if limits, err = c.rows.ceilings(f); err != nil {
@@ -240,14 +241,6 @@ func (c *Catalog) update(ctx context.Context, a access.Actor, id ID, verb string
 func subject(err, notFound error) error {
 	if errors.Is(err, ErrNotFound) {
 		return notFound
-	}
-	return err
-}
-
-// firstOf returns the first of joined errors, so that one field is named.
-func firstOf(err error) error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		return j.Unwrap()[0]
 	}
 	return err
 }

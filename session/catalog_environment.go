@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -19,19 +20,19 @@ type NewEnvironment struct {
 // project may borrow, and that outlives them. No machine is made: that is left
 // to the first work that needs one.
 func (c *Catalog) CreateEnvironment(ctx context.Context, a access.Actor, q NewEnvironment) (Environment, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("Project", q.Project)); err != nil {
-		return Environment{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("Project", q.Project)); err != nil {
+		return Environment{}, host.First(err)
 	}
 	name, err := access.CheckName("Name", q.Name)
 	if err != nil {
 		return Environment{}, err
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
-	if err := f.known(q.Project); err != nil {
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
+	if err := f.Known(q.Project); err != nil {
 		return Environment{}, err
 	}
 	d := access.UseEnvironment(a, q.Project, f.Facts)
-	if err := c.rows.host.rule(ctx, a, f, d, "create environment in project", string(q.Project), noProject(q.Project)); err != nil {
+	if err := c.rows.host.Rule(ctx, a, f, d, "create environment in project", string(q.Project), noProject(q.Project)); err != nil {
 		return Environment{}, err
 	}
 	command := CommandCreateEnvironment{
@@ -45,8 +46,8 @@ func (c *Catalog) CreateEnvironment(ctx context.Context, a access.Actor, q NewEn
 
 // Environment returns an environment, deleted ones included.
 func (c *Catalog) Environment(ctx context.Context, a access.Actor, id EnvironmentID) (EnvironmentSummary, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("environment", id)); err != nil {
-		return EnvironmentSummary{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("environment", id)); err != nil {
+		return EnvironmentSummary{}, host.First(err)
 	}
 	s, err := c.rows.store.Load(ctx, Address{Environment: id})
 	if err != nil {
@@ -61,18 +62,18 @@ func (c *Catalog) Environment(ctx context.Context, a access.Actor, id Environmen
 // Environments returns a page of a project's environments, newest first,
 // without deleted ones. A project that the actor is no member of has none, as one that does not exist.
 func (c *Catalog) Environments(ctx context.Context, a access.Actor, q EnvironmentQuery) (EnvironmentPage, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("Project", q.Project)); err != nil {
-		return EnvironmentPage{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("Project", q.Project)); err != nil {
+		return EnvironmentPage{}, host.First(err)
 	}
 	if q.Limit == 0 {
 		q.Limit = MaxListed
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
-	if err := f.known(q.Project); err != nil {
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
+	if err := f.Known(q.Project); err != nil {
 		return EnvironmentPage{}, err
 	}
 	d := access.UseEnvironment(a, q.Project, f.Facts)
-	err := c.rows.host.rule(ctx, a, f, d, "list environments of project", string(q.Project), noProject(q.Project))
+	err := c.rows.host.Rule(ctx, a, f, d, "list environments of project", string(q.Project), noProject(q.Project))
 	if errors.Is(err, ErrNotFound) {
 		return EnvironmentPage{}, nil
 	}
@@ -84,8 +85,8 @@ func (c *Catalog) Environments(ctx context.Context, a access.Actor, q Environmen
 
 // RenameEnvironment gives an environment another name. ErrEnvironmentGone: it was deleted.
 func (c *Catalog) RenameEnvironment(ctx context.Context, a access.Actor, id EnvironmentID, name string) error {
-	if err := errors.Join(checkActor(a), access.CheckID("environment", id)); err != nil {
-		return firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("environment", id)); err != nil {
+		return host.First(err)
 	}
 	name, err := access.CheckName("name", name)
 	if err != nil {
@@ -105,9 +106,9 @@ func (c *Catalog) RenameEnvironment(ctx context.Context, a access.Actor, id Envi
 }
 
 func (c *Catalog) mayUse(ctx context.Context, a access.Actor, e Environment, verb string) error {
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: e.Project, Want: access.WantRole})
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: e.Project, Want: access.WantRole})
 	d := access.UseEnvironment(a, e.Project, f.Facts)
-	return c.rows.host.rule(ctx, a, f, d, verb, string(e.ID), noEnvironment(e.ID))
+	return c.rows.host.Rule(ctx, a, f, d, verb, string(e.ID), noEnvironment(e.ID))
 }
 
 // environment is the environment that a new session would borrow. One that is

@@ -5,20 +5,21 @@ import (
 	"errors"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 )
 
 // Get returns a session with the newest of its conversations.
 func (c *Catalog) Get(ctx context.Context, a access.Actor, id ID) (Summary, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
-		return Summary{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("session", id)); err != nil {
+		return Summary{}, host.First(err)
 	}
 	s, err := c.rows.store.Load(ctx, Address{Session: id})
 	if err != nil {
 		return Summary{}, subject(err, noSession(id))
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Want: access.WantRole})
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner, Want: access.WantRole})
 	d := access.SeeSession(a, s.Session.facts(), f.Facts)
-	if err := c.rows.host.rule(ctx, a, f, d, "see session", string(id), noSession(id)); err != nil {
+	if err := c.rows.host.Rule(ctx, a, f, d, "see session", string(id), noSession(id)); err != nil {
 		return Summary{}, err
 	}
 	page, err := c.rows.store.List(ctx, ListQuery{
@@ -35,20 +36,20 @@ func (c *Catalog) Get(ctx context.Context, a access.Actor, id ID) (Summary, erro
 
 // Conversation returns one conversation.
 func (c *Catalog) Conversation(ctx context.Context, a access.Actor, id ConversationID) (Conversation, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("conversation", id)); err != nil {
-		return Conversation{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("conversation", id)); err != nil {
+		return Conversation{}, host.First(err)
 	}
 	s, err := c.rows.store.Load(ctx, Address{Conversation: id})
 	if err != nil {
 		return Conversation{}, subject(err, noConversation(id))
 	}
 	v := s.Conversation
-	var f answer
+	var f host.Answer
 	if a.User != v.Owner {
-		f = c.rows.host.ask(ctx, access.Question{Actor: a, Project: v.Project, Owner: v.Owner, Want: access.WantRole})
+		f = c.rows.host.Ask(ctx, access.Question{Actor: a, Project: v.Project, Owner: v.Owner, Want: access.WantRole})
 	}
 	d := access.SeeConversation(a, v.facts(), s.Session.Owner, f.Facts)
-	if err := c.rows.host.rule(ctx, a, f, d, "see conversation", string(id), noConversation(id)); err != nil {
+	if err := c.rows.host.Rule(ctx, a, f, d, "see conversation", string(id), noConversation(id)); err != nil {
 		return Conversation{}, err
 	}
 	return v, nil
@@ -68,18 +69,18 @@ type Query struct {
 // actor holds for all of it: exactly what [Catalog.Get] would show. A project
 // that the actor is no member of has no sessions, as one that does not exist.
 func (c *Catalog) List(ctx context.Context, a access.Actor, q Query) (Page, error) {
-	if err := errors.Join(checkActor(a), access.CheckOptionalID("Project", q.Project)); err != nil {
-		return Page{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckOptionalID("Project", q.Project)); err != nil {
+		return Page{}, host.First(err)
 	}
 	if q.Limit == 0 {
 		q.Limit = MaxListed
 	}
-	f := c.rows.host.ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
-	if err := f.known(q.Project); err != nil {
+	f := c.rows.host.Ask(ctx, access.Question{Actor: a, Project: q.Project, Owner: a.User, Want: access.WantRole})
+	if err := f.Known(q.Project); err != nil {
 		return Page{}, err
 	}
 	d := access.SeeSession(a, access.SessionFacts{Owner: a.User, Project: q.Project}, f.Facts)
-	err := c.rows.host.rule(ctx, a, f, d, "list sessions of project", string(q.Project), noProject(q.Project))
+	err := c.rows.host.Rule(ctx, a, f, d, "list sessions of project", string(q.Project), noProject(q.Project))
 	if errors.Is(err, ErrNotFound) {
 		return Page{}, nil
 	}

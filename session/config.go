@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/internal/host"
 	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -134,7 +135,7 @@ func New(c Config) (*Service, error) {
 
 	// A name may be that of a process which has died, whose works are not this one's.
 	process := c.Replica + "/" + id.New()
-	rows := rows{store: c.Store, host: host{directory: c.Directory, audit: c.Audit, log: c.Log}, limits: c.Limits}
+	rows := rows{store: c.Store, host: host.Host{Directory: c.Directory, Audit: c.Audit, Log: c.Log, Unavailable: ErrUnavailable}, limits: c.Limits}
 	machines := &machines{
 		rows: rows, leases: c.Leases, providers: providers, first: first, place: c.Place, secret: c.KeySecret, deployment: c.Deployment,
 		timeout: c.CallTimeout, newID: c.NewID, log: c.Log,

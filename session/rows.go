@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 )
 
 // maxTries is how often a decision is made anew because somebody else wrote first.
@@ -15,15 +16,15 @@ const maxTries = 5
 // load, decide, commit, and again from the start if the commit came too late.
 type rows struct {
 	store  Store
-	host   host
+	host   host.Host
 	limits func(access.Plan) Limits
 }
 
 // ceilings are the limits of the payer's plan. Where the host could not say
 // which plan that is, none is guessed.
-func (r rows) ceilings(f answer) (Limits, error) {
-	if f.fault != nil {
-		return Limits{}, fmt.Errorf("%w: plan of the payer: %w", ErrUnavailable, f.fault)
+func (r rows) ceilings(f host.Answer) (Limits, error) {
+	if f.Fault != nil {
+		return Limits{}, fmt.Errorf("%w: plan of the payer: %w", ErrUnavailable, f.Fault)
 	}
 	return r.limits(f.Plan).withDefaults(), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/internal/host"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -121,7 +122,7 @@ type admitted struct {
 // admit is step 1: may this actor run code there? Nothing has been woken, charged or counted.
 func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admitted, error) {
 	var none admitted
-	if err := checkActor(a); err != nil {
+	if err := host.CheckActor(a); err != nil {
 		return none, err
 	}
 	at, notFound := Address{Session: q.Session}, noSession(q.Session)
@@ -147,10 +148,10 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if s.Session.ID == "" {
 		project, owner = v.Project, v.Owner
 	}
-	f := r.rows.host.ask(ctx, access.Question{Actor: a, Project: project, Owner: owner, Agent: v.Agent,
+	f := r.rows.host.Ask(ctx, access.Question{Actor: a, Project: project, Owner: owner, Agent: v.Agent,
 		Want: access.WantRole | access.WantCode | access.WantAgent | access.WantBilling})
 	rule := func(d access.Decision, verb string) error {
-		return r.rows.host.rule(ctx, a, f, d, verb, string(q.Conversation)+string(q.Session), notFound)
+		return r.rows.host.Rule(ctx, a, f, d, verb, string(q.Conversation)+string(q.Session), notFound)
 	}
 	if v.ID != "" {
 		if err := rule(access.SeeConversation(a, v.facts(), s.Session.Owner, f.Facts), "work in conversation"); err != nil {
@@ -234,19 +235,19 @@ type EndReport struct {
 // has ended kills nothing again. Once the end is committed its machine is
 // going to be destroyed, whatever becomes of this call: there is no error any more then, only what is Pending.
 func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("session", id)); err != nil {
-		return EndReport{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("session", id)); err != nil {
+		return EndReport{}, host.First(err)
 	}
 	first := true
 	out, err := r.rows.change(ctx, Address{Session: id}, func(s Snapshot) (Decision, error) {
 		if first {
-			var f answer
+			var f host.Answer
 			if a.User != s.Session.Owner { // the owner's end depends on nobody
-				f = r.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner,
+				f = r.rows.host.Ask(ctx, access.Question{Actor: a, Project: s.Session.Project, Owner: s.Session.Owner,
 					Want: access.WantRole | access.WantCode | access.WantAgent})
 			}
 			d := access.EndSession(a, s.Session.facts(), f.Facts)
-			if err := r.rows.host.rule(ctx, a, f, d, "end session", string(id), noSession(id)); err != nil {
+			if err := r.rows.host.Rule(ctx, a, f, d, "end session", string(id), noSession(id)); err != nil {
 				return Decision{}, err
 			}
 			first = false

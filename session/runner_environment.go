@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/internal/host"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -21,16 +22,16 @@ const deleteWait = 5 * time.Second
 // As with [Runner.End] there is no error any more once the deletion is
 // committed; a provider is waited for 5 seconds at most, and what is Pending then the Keeper sees to.
 func (r *Runner) DeleteEnvironment(ctx context.Context, a access.Actor, id EnvironmentID) (EndReport, error) {
-	if err := errors.Join(checkActor(a), access.CheckID("environment", id)); err != nil {
-		return EndReport{}, firstOf(err)
+	if err := errors.Join(host.CheckActor(a), access.CheckID("environment", id)); err != nil {
+		return EndReport{}, host.First(err)
 	}
 	first := true
 	out, err := r.rows.change(ctx, Address{Environment: id}, func(s Snapshot) (Decision, error) {
 		if first {
-			f := r.rows.host.ask(ctx, access.Question{Actor: a, Project: s.Environment.Project,
+			f := r.rows.host.Ask(ctx, access.Question{Actor: a, Project: s.Environment.Project,
 				Want: access.WantRole | access.WantCode | access.WantAgent})
 			d := access.DeleteEnvironment(a, s.Environment.Project, f.Facts)
-			if err := r.rows.host.rule(ctx, a, f, d, "delete environment", string(id), noEnvironment(id)); err != nil {
+			if err := r.rows.host.Rule(ctx, a, f, d, "delete environment", string(id), noEnvironment(id)); err != nil {
 				return Decision{}, err
 			}
 			first = false

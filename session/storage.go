@@ -195,7 +195,7 @@ func (k *Keeper) storagePaying(ctx context.Context, s Snapshot, payers map[acces
 	}
 	payer, known := payers[project]
 	if !known {
-		payer = k.machines.rows.host.ask(ctx, access.Question{Project: project, Owner: s.Session.Owner, Want: access.WantBilling}).Payer
+		payer = k.machines.rows.host.Ask(ctx, access.Question{Project: project, Owner: s.Session.Owner, Want: access.WantBilling}).Payer
 		payers[project] = payer
 	}
 	return billing.Paying{Owner: s.Session.Owner, Project: project, Account: payer}

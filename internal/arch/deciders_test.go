@@ -39,7 +39,7 @@ func decider(dir string, s *source) bool {
 	case s.Test:
 		return false
 	case dir == "access":
-		return s.Name != "facts.go"
+		return s.Name != "directory.go"
 	}
 	return strings.HasPrefix(s.Name, "decide") || strings.HasPrefix(s.Name, "plan") || s.Name == "tombstone.go" || s.Name == "orphan.go"
 }
@@ -226,7 +226,7 @@ func decide(ctx context.Context) clock.Time {
 		{"and plan*.go", "mount", "plan.go", `package p; import "math/rand/v2"; var _ = rand.Int`, []string{"imports math/rand/v2: chance"}},
 		{"and tombstone.go", "sandbox", "tombstone.go", `package p; import "github.com/google/uuid"; var _ = uuid.New`, []string{"new ids come with the command"}},
 		{"and all of access", "access", "actor.go", `package p; import "crypto/rand"; var _ = rand.Read`, []string{"access/actor.go:1: a decider imports crypto/rand"}},
-		{"but the file that asks the host", "access", "facts.go", `package p; import "context"; var _ context.Context`, nil},
+		{"but the file that asks the host", "access", "directory.go", `package p; import "context"; var _ context.Context`, nil},
 		{"other files do what they need", "session", "runner.go", impure, nil},
 		{"and so do tests", "session", "decide_test.go", impure, nil},
 		{"a decider may compute with times", "session", "decide.go", `package p; import "time"; const d = time.Second; func f(now time.Time) bool { return now.IsZero() }`, nil},

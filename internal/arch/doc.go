@@ -33,7 +33,7 @@
 // # Deciders
 //
 // Files named decide*.go, plan*.go and tombstone.go, and all of access but
-// facts.go, hold pure functions: no context, clock, chance, log, new ids,
+// directory.go, hold pure functions: no context, clock, chance, log, new ids,
 // goroutines, operating system or order of a map. Every decider of access is in
 // the one table that all its properties are asked of.
 //
