@@ -192,7 +192,10 @@ func (w *Work) watch(ctx context.Context) {
 		w.stop(ErrEnvironmentGone)
 	case s.Sandbox.State != sandbox.Live || s.Sandbox.Incarnation != w.sb.Ref().Incarnation:
 		w.stop(sandbox.ErrGone)
-	case s.Sandbox.MeasuredIncarnation == s.Sandbox.Incarnation:
-		w.measured = s.Sandbox.MeasuredAt
+	default:
+		w.knows(s.Sandbox)
+		if w.clock.now().Sub(w.first) >= measureEvery { // what is shorter is measured by its end, when it has written what it writes
+			w.measure(ctx)
+		}
 	}
 }

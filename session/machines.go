@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -63,47 +64,48 @@ func (m *machines) provider(row sandbox.Row) (sandbox.Provider, error) {
 
 var errUnconfigured = access.NewSentinel("not configured", 503, "unavailable", "The session can't be reached right now. Try again shortly.")
 
-// open returns a handle on the machine of the session that s shows. Where
-// somebody else is having it made, open waits for that until ctx ends. The
-// caller has the work's lease.
-func (m *machines) open(ctx context.Context, s Snapshot, w wanted) (_ sandbox.Sandbox, err error) {
+// open returns a handle on the machine of the session that s shows, and the
+// snapshot that names it. Where somebody else is having it made, open waits
+// for that until ctx ends. The caller has the work's lease.
+func (m *machines) open(ctx context.Context, s Snapshot, w wanted) (_ sandbox.Sandbox, _ Snapshot, err error) {
+	var none Snapshot
 	in, pause, stale, looks := intent{nonce: m.newID()}, firstPause, 0, 0
 	var wait *sandbox.ProvisioningError
 	if s.Sandbox.State == sandbox.Live {
 		// From before the lease: an idle stop may have come between, and the
 		// machine be dying. From the lease on there is none any more.
 		if s, err = m.rows.store.Load(ctx, Address{Session: s.Session.ID}); err != nil {
-			return nil, err
+			return nil, none, err
 		}
 	}
 	for {
 		if !w.make && s.Sandbox.State != sandbox.Live {
-			return nil, fmt.Errorf("%w: session %s", ErrNoMachine, s.Session.ID)
+			return nil, none, fmt.Errorf("%w: session %s", ErrNoMachine, s.Session.ID)
 		}
-		sb, err := m.advance(ctx, s, w, &in)
+		sb, as, err := m.advance(ctx, s, w, &in)
 		switch {
 		case err == nil && sb != nil:
-			return sb, nil
+			return sb, as, nil
 		case err == nil && looks < maxLooks: // one step further
 			looks++
 		case err == nil:
-			return nil, fmt.Errorf("%w: session %s: its machine comes and goes", ErrUnavailable, s.Session.ID)
+			return nil, none, fmt.Errorf("%w: session %s: its machine comes and goes", ErrUnavailable, s.Session.ID)
 		case errors.As(err, &wait):
 			if !sleep(ctx, min(pause, wait.RetryAfter+firstPause)) {
-				return nil, fmt.Errorf("session %s: %w: %w", s.Session.ID, wait, context.Cause(ctx))
+				return nil, none, fmt.Errorf("session %s: %w: %w", s.Session.ID, wait, context.Cause(ctx))
 			}
 			pause = min(2*pause, lastPause)
 		case retry(err) && stale < maxTries:
 			stale++
 		default:
-			return nil, err
+			return nil, none, err
 		}
 		id := s.Session.ID
 		if s, err = m.rows.store.Load(ctx, Address{Session: id}); err != nil {
 			if wait != nil && ctx.Err() != nil {
 				err = fmt.Errorf("session %s: %w: %w", id, wait, err)
 			}
-			return nil, err
+			return nil, none, err
 		}
 	}
 }
@@ -138,12 +140,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// advance decides once, commits, and performs the effect. It returns a handle
-// where that was the effect; a nil handle without an error means: look again.
-func (m *machines) advance(ctx context.Context, s Snapshot, w wanted, in *intent) (sandbox.Sandbox, error) {
+// advance decides once, commits, and performs the effect. It returns a handle,
+// and the snapshot it is of, where that was the effect; a nil handle without an error means: look again.
+func (m *machines) advance(ctx context.Context, s Snapshot, w wanted, in *intent) (sandbox.Sandbox, Snapshot, error) {
 	want, err := m.want(s, w, in.nonce)
 	if err != nil {
-		return nil, err
+		return nil, Snapshot{}, err
 	}
 	if in.begun.IsZero() {
 		in.begun = time.Now()
@@ -156,21 +158,48 @@ func (m *machines) advance(ctx context.Context, s Snapshot, w wanted, in *intent
 		in.begun = time.Time{} // surely not written, or about to be performed
 	}
 	if err != nil {
-		return nil, err
+		return nil, Snapshot{}, err
 	}
 	switch out.Then {
 	case sandbox.EffectCreate:
 		in.nonce = m.newID() // one intent, one call
 		select {
 		case err := <-m.create(ctx, out.Snapshot, begun):
-			return nil, err
+			return nil, Snapshot{}, err
 		case <-ctx.Done(): // the create goes on, and its outcome is committed
-			return nil, fmt.Errorf("session %s: machine is being made: %w", s.Session.ID, context.Cause(ctx))
+			return nil, Snapshot{}, fmt.Errorf("session %s: machine is being made: %w", s.Session.ID, context.Cause(ctx))
 		}
 	case sandbox.EffectAttach:
-		return m.attach(ctx, out.Snapshot)
+		sb, err := m.attach(ctx, out.Snapshot)
+		return sb, out.Snapshot, err
 	}
-	return nil, m.look(ctx, out.Snapshot)
+	return nil, Snapshot{}, m.look(ctx, out.Snapshot)
+}
+
+// placed is where the host wants a machine that is made now.
+func (m *machines) placed(s Snapshot, w wanted) (Placement, error) {
+	if m.place == nil {
+		return Placement{}, fmt.Errorf("%w: session %s: no provider is configured", ErrUnavailable, s.Session.ID)
+	}
+	at, err := m.place(Placing{Session: s.Session, Environment: s.Environment, Payer: w.payer, Plan: w.plan})
+	if err != nil {
+		return Placement{}, fmt.Errorf("%w: session %s: placing its machine: %w", ErrUnavailable, s.Session.ID, err)
+	}
+	return at, nil
+}
+
+// class is the size of the machine that a work is about to get: that of the
+// one there is, or of the one that would be placed now. What the work costs
+// goes by it, before anything wakes. ErrNoMachine: there is none, and none is to be made.
+func (m *machines) class(s Snapshot, w wanted) (billing.Class, error) {
+	switch state := s.Sandbox.State; {
+	case state == sandbox.Live, state == sandbox.Creating && w.make:
+		return billing.Class(s.Sandbox.Spec.Class), nil
+	case !w.make:
+		return "", fmt.Errorf("%w: session %s", ErrNoMachine, s.Session.ID)
+	}
+	at, err := m.placed(s, w)
+	return billing.Class(at.Spec.Class), err
 }
 
 // want is the intent to have a machine: where, and under which key.
@@ -179,12 +208,9 @@ func (m *machines) want(s Snapshot, w wanted, nonce string) (sandbox.Ensure, err
 	if s.Sandbox.State == sandbox.Live {
 		return want, nil // it will be attached to; nothing is placed
 	}
-	if m.place == nil {
-		return want, fmt.Errorf("%w: session %s: no provider is configured", ErrUnavailable, s.Session.ID)
-	}
-	at, err := m.place(Placing{Session: s.Session, Environment: s.Environment, Payer: w.payer, Plan: w.plan})
+	at, err := m.placed(s, w)
 	if err != nil {
-		return want, fmt.Errorf("%w: session %s: placing its machine: %w", ErrUnavailable, s.Session.ID, err)
+		return want, err
 	}
 	p, ok := m.providers[cmp.Or(at.Provider, m.first)]
 	if !ok {

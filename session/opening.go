@@ -15,8 +15,9 @@ type opening struct {
 	in      admitted
 	q       WorkRequest
 	undone  undo
-	asked   time.Time // when the payer was, the last time
-	holding bool      // there is a hold to release
+	asked   time.Time     // when the payer was, the last time
+	class   billing.Class // and for a machine of which size
+	holding bool          // there is a hold to release
 }
 
 // undo is what to do, last first, where a later step fails.
@@ -65,7 +66,6 @@ func (o *opening) hold(ctx context.Context) error {
 	if err := o.admit(ctx, o.id); err != nil {
 		return err
 	}
-	o.free, o.unheld, o.payer = o.ticket.Free, o.ticket.Unheld, o.in.payer
 	o.undone = append(o.undone, func(ctx context.Context) error {
 		if !o.holding {
 			return nil
@@ -80,13 +80,14 @@ func (o *opening) admit(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	o.asked = time.Now()
+	o.asked, o.class = time.Now(), class
 	intent := billing.Intent{
 		ID: billing.HoldID(id), Work: o.id, Payer: o.in.payer, Plan: o.in.plan, Session: o.session, Project: o.in.Session.Project,
 		Meter: billing.MeterRuntime, Class: class, TTL: 2 * o.runner.lease,
 	}
 	o.ticket, err = o.runner.gate.Admit(ctx, intent)
 	if o.holding = err == nil; o.holding {
+		o.free, o.unheld, o.payer = o.ticket.Free, o.ticket.Unheld, o.in.payer
 		return nil
 	}
 	if refused := (*billing.RefusedError)(nil); !errors.As(err, &refused) { // it may have been placed all the same
@@ -137,13 +138,12 @@ func (o *opening) machine(context.Context) (err error) {
 			return o.because(err)
 		}
 	}
-	o.sb, err = o.runner.machines.open(o.ctx, o.in.Snapshot, o.wanted())
+	sb, as, err := o.runner.machines.open(o.ctx, o.in.Snapshot, o.wanted())
 	if err != nil {
 		return o.because(err)
 	}
-	if row := o.in.Sandbox; row.MeasuredIncarnation == o.sb.Ref().Incarnation {
-		o.measured = row.MeasuredAt
-	}
+	o.sb, o.in.Sandbox = sb, as.Sandbox
+	o.knows(as.Sandbox)
 	o.undone = append(o.undone, func(context.Context) error { return o.sb.Close() })
 	return nil
 }
@@ -169,14 +169,16 @@ func (o *opening) folders(context.Context) (err error) {
 }
 
 // start lets work begin: from here on time is accounted for, whatever the
-// outcome. Where the steps took longer than the hold lasts, who pays is asked again first.
+// outcome. Where the steps took longer than the hold lasts, or the machine is
+// not of the size that was asked for, who pays is asked again first.
 func (o *opening) start(ctx context.Context) error {
 	sb, r := o.sb, o.runner
 	o.unhook = context.AfterFunc(o.ctx, func() { sb.Close() }) // what runs is stopped with the work
 	o.undone = append(o.undone, func(context.Context) error { o.unhook(); return nil })
-	if !o.ticket.Until.IsZero() && time.Since(o.asked) >= r.lease {
+	late := !o.ticket.Until.IsZero() && time.Since(o.asked) >= r.lease
+	if other := billing.Class(o.in.Sandbox.Spec.Class) != o.class; !o.free && (late || other) {
 		if err := r.gate.Release(ctx, o.ticket); err != nil {
-			return err
+			r.log.WarnContext(ctx, "hold not given back; it expires", "work", o.Work.id, "session", o.session, "error", err)
 		}
 		if err := o.admit(ctx, r.newID()); err != nil {
 			return err

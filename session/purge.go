@@ -30,6 +30,9 @@ type PurgeReport struct {
 	Sessions      int // rows deleted
 	Environments  int
 	Conversations int
+	// UnchargedStorage is of how many sandboxes nobody was found who pays for
+	// what they held: it is charged to nobody.
+	UnchargedStorage int
 	// Purgers is what became of each of Config.Purgers, in that order.
 	Purgers []PurgerReport
 	// Done: nothing was left of the target when it was last looked for, and no purger failed.
@@ -191,12 +194,14 @@ func (p *purge) rows(ctx context.Context, t PurgeTarget, expect ...Guard) error 
 		if len(batch) == 0 {
 			return nil
 		}
-		if err := p.chargeLast(ctx, batch); err != nil {
+		lost, err := p.chargeLast(ctx, batch)
+		if err != nil {
 			return fmt.Errorf("session: purge: %w", err)
 		}
 		switch _, err := store.Commit(ctx, Change{Delete: batch, Expect: expect}); {
 		case err == nil:
 			stale = 0
+			p.rep.UnchargedStorage += lost
 			p.deleted(batch)
 			p.progress()
 		case errors.Is(err, ErrStale) && len(expect) > 0:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,7 @@ type StorageReport struct {
 	Amount     billing.Micros
 	Quiet      int // there was nothing to charge, or another pass had done so
 	Unresolved int // nobody could be found who pays: their time is charged later
+	Unpriced   int // the price list has no price for them: they cost nothing until it has
 	Failed     int // see the error
 	// Stale is how many live ones were not measured for a day.
 	Stale int
@@ -130,13 +132,13 @@ func (k *Keeper) ChargeStorage(ctx context.Context) (StorageReport, error) {
 	if !ok {
 		return rep, nil
 	}
-	payers, fault := map[access.ProjectID]access.UserID{}, error(nil)
+	who, fault := k.storagePayer(ctx), error(nil)
 	for after := sandbox.ID(""); ; {
 		page, err := k.machines.rows.store.Stored(ctx, after, MaxKnown)
 		if err != nil {
 			return rep, errors.Join(fault, err)
 		}
-		fault = errors.Join(fault, k.chargePage(ctx, meter, page, payers, &rep))
+		fault = errors.Join(fault, k.chargePage(ctx, meter, page, who, &rep))
 		if len(page) < MaxKnown || ctx.Err() != nil {
 			return rep, errors.Join(fault, ctx.Err())
 		}
@@ -144,7 +146,8 @@ func (k *Keeper) ChargeStorage(ctx context.Context) (StorageReport, error) {
 	}
 }
 
-func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, page []Snapshot, payers map[access.ProjectID]access.UserID, rep *StorageReport) error {
+// chargePage charges whoever pays for each; rep counts what it comes to.
+func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, page []Snapshot, who func(Snapshot) access.UserID, rep *StorageReport) error {
 	var uses []billing.StorageUse
 	for _, s := range page {
 		rep.Looked++
@@ -152,13 +155,13 @@ func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, pag
 		if row.State == sandbox.Live && s.Now.Sub(row.MeasuredAt) > staleAfter {
 			rep.Stale++
 		}
-		d := billing.StoragePayer(k.storagePaying(ctx, s, payers))
-		if d.Payer == "" {
+		payer := who(s)
+		if payer == "" {
 			rep.Unresolved++
 			continue
 		}
 		uses = append(uses, billing.StorageUse{
-			Sandbox: string(row.ID), Class: billing.Class(row.Spec.Class), Payer: d.Payer, Session: row.Session,
+			Sandbox: string(row.ID), Class: billing.Class(row.Spec.Class), Payer: payer, Session: row.Session,
 			Project: s.project(), Stored: stored(row), Since: s.bornAt(), Now: s.Now,
 		})
 	}
@@ -173,9 +176,12 @@ func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, pag
 	var fault error
 	for i, p := range posted {
 		var mark *billing.MarkError
+		var unpriced *billing.NoTariffError
 		switch {
 		case errors.As(p.Err, &mark), p.Err == nil && p.Repeated:
 			rep.Quiet++
+		case errors.As(p.Err, &unpriced):
+			rep.Unpriced++
 		case p.Err != nil:
 			rep.Failed++
 			fault = errors.Join(fault, fmt.Errorf("session: storage of sandbox %s: %w", uses[i].Sandbox, p.Err))
@@ -187,18 +193,22 @@ func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, pag
 	return fault
 }
 
-// storagePaying asks the host once for each project who pays.
-func (k *Keeper) storagePaying(ctx context.Context, s Snapshot, payers map[access.ProjectID]access.UserID) billing.Paying {
-	project := s.project()
-	if project == "" {
-		return billing.Paying{Owner: s.Session.Owner}
+// storagePayer tells who pays for what a sandbox holds, empty where that can't
+// be found out. It asks the host once for each project.
+func (k *Keeper) storagePayer(ctx context.Context) func(Snapshot) access.UserID {
+	payers := map[access.ProjectID]access.UserID{}
+	return func(s Snapshot) access.UserID {
+		paying := billing.Paying{Owner: s.Session.Owner, Project: s.project()}
+		if p := paying.Project; p != "" {
+			payer, known := payers[p]
+			if !known {
+				payer = k.machines.rows.host.Ask(ctx, access.Question{Project: p, Owner: s.Session.Owner, Want: access.WantBilling}).Payer
+				payers[p] = payer
+			}
+			paying.Account = payer
+		}
+		return billing.StoragePayer(paying).Payer
 	}
-	payer, known := payers[project]
-	if !known {
-		payer = k.machines.rows.host.Ask(ctx, access.Question{Project: project, Owner: s.Session.Owner, Want: access.WantBilling}).Payer
-		payers[project] = payer
-	}
-	return billing.Paying{Owner: s.Session.Owner, Project: project, Account: payer}
 }
 
 // project is the project of what the sandbox belongs to.
@@ -220,18 +230,21 @@ func (s Snapshot) bornAt() time.Time {
 // storageChore is the Keeper's own pass.
 func (k *Keeper) storageChore(ctx context.Context) error {
 	rep, err := k.ChargeStorage(ctx)
-	if rep.Charged+rep.Unresolved+rep.Failed > 0 {
+	if rep.Charged+rep.Unresolved+rep.Unpriced+rep.Failed > 0 {
 		k.log.InfoContext(ctx, "storage charged", "sandboxes", rep.Charged, "amount", rep.Amount.String(),
-			"unresolved", rep.Unresolved, "failed", rep.Failed, "stale", rep.Stale)
+			"unresolved", rep.Unresolved, "unpriced", rep.Unpriced, "failed", rep.Failed, "stale", rep.Stale)
 	}
 	return err
 }
 
-// chargeLast charges for what the disks have held whose rows are about to be deleted.
-func (k *Keeper) chargeLast(ctx context.Context, batch []Address) error {
+// chargeLast charges for what the disks have held whose rows are about to be
+// deleted. It is the last chance: where nobody can say who pays, as of a
+// project that is gone, it is who paid for the machine, or else the session's
+// owner. It returns of how many not even that is known: what they held is charged to nobody.
+func (k *Keeper) chargeLast(ctx context.Context, batch []Address) (lost int, err error) {
 	meter, ok := k.accounts.gate.(billing.StorageMeter)
 	if !ok {
-		return nil
+		return 0, nil
 	}
 	var page []Snapshot
 	for _, a := range batch {
@@ -240,12 +253,16 @@ func (k *Keeper) chargeLast(ctx context.Context, batch []Address) error {
 		}
 		s, err := k.machines.rows.store.Load(ctx, a)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			return 0, err
 		}
 		owns := s.Sandbox.Session == a.Session && s.Sandbox.Environment == a.Environment // and does not borrow it
 		if has := stored(s.Sandbox); err == nil && owns && has.Bytes+has.Used > 0 {
 			page = append(page, s)
 		}
 	}
-	return k.chargePage(ctx, meter, page, map[access.ProjectID]access.UserID{}, new(StorageReport))
+	pays := k.storagePayer(ctx)
+	who := func(s Snapshot) access.UserID { return cmp.Or(pays(s), s.Sandbox.Payer, s.Session.Owner) }
+	var rep StorageReport
+	err = k.chargePage(ctx, meter, page, who, &rep)
+	return rep.Unresolved, err
 }

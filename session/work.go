@@ -49,7 +49,7 @@ type Work struct {
 	first    time.Time // when work began, on the store's clock
 	billed   time.Time // accounted for up to here, on the store's clock
 	posted   time.Time // up to where it was last tried
-	measured time.Time // when the machine's disk was, as far as is known here
+	measured time.Time // when the machine's disk was, or was to be, on the store's clock
 	noted    bool      // whoever accounts for it knows that work has begun
 	failing  bool      // the last try to account for it has come to nothing
 
@@ -206,15 +206,24 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 	return w.report, w.err
 }
 
-// measure has the disk looked at that was worked on, where storage is charged
-// for and that was not done lately. Nobody waits for it but [Runner.Drain].
+// knows notes what the store knows of when the machine's disk was measured.
+func (w *Work) knows(row sandbox.Row) {
+	if row.MeasuredIncarnation == w.sb.Ref().Incarnation && row.MeasuredAt.After(w.measured) {
+		w.measured = row.MeasuredAt
+	}
+}
+
+// measure has the disk looked at that is worked on, where storage is charged
+// for and that was not done, or tried, lately. Nobody waits for it but [Runner.Drain].
 func (w *Work) measure(ctx context.Context) {
 	if _, metered := w.runner.gate.(billing.StorageMeter); !metered || w.clock.now().Sub(w.measured) < measureEvery {
 		return
 	}
-	ctx, m := context.WithoutCancel(ctx), w.runner.machines
-	session, of := w.session, w.sb.Ref()
+	w.measured = w.clock.now()
+	m, session, of := w.runner.machines, w.session, w.sb.Ref()
 	m.measuring.Go(func() {
+		ctx, cancel := detached(ctx)
+		defer cancel()
 		if err := m.measure(ctx, session, of); err != nil {
 			m.log.WarnContext(ctx, "disk not measured", "session", session, "error", err)
 		}
