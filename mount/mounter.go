@@ -2,11 +2,15 @@ package mount
 
 import "context"
 
-// Spec says what is to be made available on this host.
+// Spec says what is to be made available, and where.
 type Spec struct {
 	// Row is the mount, as the store returned it. Its ID and Scope alone say
 	// where the files are kept, never its slug, name or agent: to rename moves nothing.
 	Row Row
+	// Run is the work that the folder is for, and goes into the log of the
+	// storage. Empty = none in particular. References to one folder share what
+	// serves it, and so the run of the first.
+	Run string
 }
 
 // Mounter makes durable folders available on this host as directories.

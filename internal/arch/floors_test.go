@@ -41,7 +41,7 @@ var house = []room{
 	{Path: "session/transcript", Floor: 4},
 	{Path: "session/shell", Floor: 4},
 	{Path: "session/layout", Floor: 4},
-	{Path: "mount/files", Floor: 4, Links: []string{"gocloud.dev"}},
+	{Path: "mount/files", Floor: 4, Links: gocloud},
 	{Path: "session/agenttool", Floor: 5},
 	{Path: "internal/sqlstore", Floor: 6, Links: bun},
 	{Path: "drivers/memory", Floor: drivers},
@@ -52,6 +52,30 @@ var house = []room{
 	{Path: "drivers/postgres", Floor: drivers, Links: slices.Concat(bun, postgres)},
 	{Path: "examples/...", Floor: lobby, Links: slices.Concat(bun, sqlite)},
 	{Path: "internal/crash/...", Floor: lobby, Links: slices.Concat(bun, sqlite, postgres)},
+}
+
+// gocloud is what gocloud.dev/blob links, the greater part for its traces and metrics.
+var gocloud = []string{
+	"gocloud.dev",
+	"github.com/cespare/xxhash/v2",
+	"github.com/go-logr/logr",
+	"github.com/go-logr/stdr",
+	"github.com/googleapis/gax-go/v2",
+	"go.opentelemetry.io/auto/sdk",
+	"go.opentelemetry.io/otel",
+	"go.opentelemetry.io/otel/log",
+	"go.opentelemetry.io/otel/metric",
+	"go.opentelemetry.io/otel/sdk",
+	"go.opentelemetry.io/otel/sdk/metric",
+	"go.opentelemetry.io/otel/trace",
+	"golang.org/x/net",
+	"golang.org/x/sys",
+	"golang.org/x/text",
+	"golang.org/x/xerrors",
+	"google.golang.org/api",
+	"google.golang.org/genproto/googleapis/rpc",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
 }
 
 // bun is what uptrace/bun links.

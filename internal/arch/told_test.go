@@ -33,8 +33,8 @@ var fits = map[kind][]int{
 	denial: nil, // the reason's, which is looked at in package access
 	absent: {404},
 	lacks:  {404},
-	input:  {400, 501},
-	state:  {409, 410, 421},
+	input:  {400, 411, 413, 422, 501},
+	state:  {409, 410, 412, 421},
 	limit:  {402, 429},
 	fault:  {500, 501, 502, 503},
 }
@@ -66,6 +66,19 @@ var refusals = map[string]told{
 	"mount.ErrUnavailable": {fault, []string{"503 mount_unavailable"}},
 	"mount.MountError":     {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
 	"mount.VersionError":   {state, []string{"409 conflict"}},
+
+	"mount/files.ConflictError":     {state, []string{"409 exists", "412 precondition_failed"}},
+	"mount/files.ErrExpired":        {state, []string{"409 upload_expired"}},
+	"mount/files.ErrIncomplete":     {input, []string{"400 incomplete_body"}},
+	"mount/files.ErrKeyReused":      {state, []string{"409 idempotency_key_reused"}},
+	"mount/files.ErrLengthRequired": {input, []string{"411 length_required"}},
+	"mount/files.ErrNotFound":       {lacks, []string{"404 not_found"}},
+	"mount/files.InFlightError":     {state, []string{"409 upload_in_flight"}},
+	"mount/files.PartialError":      {fault, []string{"503 partly_done"}},
+	"mount/files.PathError":         {input, []string{"422 invalid_path"}},
+	"mount/files.QuotaError":        {limit, []string{"429 attachment_limit"}},
+	"mount/files.TooLargeError":     {input, []string{"413 too_large"}},
+	"mount/files.UnsupportedError":  {input, []string{"501 unsupported"}},
 
 	"sandbox.AttemptsError":     {fault, []string{"503 start_failed"}},
 	"sandbox.ErrAsleep":         {state, []string{"409 asleep"}},

@@ -1,0 +1,36 @@
+// Package files is the contents of durable folders: browse, edit, upload and
+// export what mounts hold, straight in object storage, whether or not a
+// sandbox runs.
+//
+//	fs, err := files.New(files.Config{Bucket: bucket})
+//	if err != nil { … }
+//	folder, err := fs.Folder(row)                 // a mount.Row; access was decided before
+//	if err != nil { … }
+//	level, err := folder.Level(ctx, "", &files.LevelOptions{View: files.ViewGit, Counts: true})
+//	recent, err := folder.List(ctx, "", &files.ListOptions{View: files.ViewGit, Order: files.Recent, Limit: 5})
+//	written, err := folder.Write(ctx, "notes/plan.md", r.Body, &files.WriteOptions{IfMatch: etag})
+//
+// # Keys
+//
+// A folder's objects have the keys [namespace/]mounts/<scope>/<mount id>/<path>.
+// [mount.Prefix] is computed in one place and fails closed; a path can't leave it. A
+// path has no leading slash, no control characters, and no segment that is
+// empty, "." or ".."; every other name is allowed. An explicit empty folder is
+// an object of no bytes whose key ends with a slash, its marker.
+//
+// # Who else writes
+//
+// Agents write the same objects through their mounts, at the same time. What is
+// written here is seen in a sandbox when its caches expire. Unconditional
+// writes are "last writer wins"; conditional ones are exact or refused with an
+// [*UnsupportedError], never done by luck: see [Config] and [Files.Probe].
+//
+// Nothing is read into memory whole but small texts and ignore files. Lists
+// stop at limits, and say so.
+//
+// A bucket of plain files (fileblob) follows symbolic links. Never open one over
+// directories that agents write into: a link of theirs would lead out of it.
+//
+// Values of this package are safe for concurrent use. Contexts bound the
+// storage calls; where one has ended, its error is returned as it is.
+package files
