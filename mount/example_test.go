@@ -166,3 +166,49 @@ func ExampleNewPurger() {
 	// Output:
 	// removing what is kept for s1 in project:web
 }
+
+func ExampleNewCollector() {
+	ctx := context.Background()
+	store := memory.New(nil).Mounts()
+	folders, err := mount.NewFolders(mount.FoldersConfig{Store: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, agent := range []access.AgentID{"reviewer", "writer"} {
+		if _, err := folders.GetOrCreate(ctx, mount.Folder{Project: "web", Agent: agent}, "ana"); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	purger, err := mount.NewPurger(mount.PurgerConfig{Store: store, Remove: func(context.Context, mount.Tombstone) error { return nil }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	collector, err := mount.NewCollector(mount.CollectorConfig{
+		Store: store, Purger: purger,
+		Gone: func(_ context.Context, who mount.Owner) (access.Tri, error) {
+			return access.TriOf(who.Agent == "writer"), nil // as the host's own database says
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for after := mount.ID(""); ; {
+		got, err := collector.Collect(ctx, mount.CollectOptions{After: after})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, item := range got.Items {
+			fmt.Println("folder of", item.Row.Agent, "is", item.Fate)
+		}
+		if after = got.Last; after == "" {
+			break
+		}
+	}
+	// Output:
+	// folder of writer is put away
+}

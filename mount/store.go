@@ -37,6 +37,10 @@ type Store interface {
 	// page is short only where it is the last one.
 	List(ctx context.Context, q ListQuery) (Page, error)
 
+	// Scan returns at most limit rows of all scopes, archived and protected
+	// ones too, in the order of their ids from behind after on.
+	Scan(ctx context.Context, after ID, limit int) ([]Row, error)
+
 	// Delete deletes at most limit rows of t, protected ones included, and
 	// returns them. In the same transaction each leaves a tombstone, so that
 	// nobody forgets content that is still there.
@@ -66,11 +70,14 @@ type Page struct {
 	Next  string // for ListQuery.After; empty = this is the last page
 }
 
-// Target says which rows are meant to go. Delete takes exactly one of its fields.
+// Target says which rows are meant to go. Delete takes exactly one of Scope,
+// Session, ID and Archived; only with ID, Archived may be there too, and Version.
 type Target struct {
 	Scope    string           // all of a scope
 	Session  access.SessionID // all of a session, in whichever scope
 	Archived time.Duration    // all that have been in the archive for at least this long
+	ID       ID               // that one
+	Version  int64            // that it must have; 0 = whichever it has
 }
 
 // Tombstone is what is left of a deleted row: enough to find its content.

@@ -59,22 +59,17 @@ func checkMountLimit(field string, limit int) error {
 }
 
 func (s mountStore) Delete(ctx context.Context, t mount.Target, limit int) (gone []mount.Row, err error) {
-	set := 0
-	for _, is := range []bool{t.Scope != "", t.Session != "", t.Archived > 0} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		return nil, &access.FieldError{Field: "target", Rule: "must have exactly one of Scope, Session and Archived"}
+	if err := checkMountTarget(t); err != nil {
+		return nil, err
 	}
 	if err := checkMountLimit("limit", limit); err != nil {
 		return nil, err
 	}
 	err = s.locked(ctx, func(f folders, now time.Time) error {
 		for _, r := range f.rows {
-			if t.Scope != "" && r.Scope == t.Scope || t.Session != "" && r.Session == t.Session ||
-				t.Archived > 0 && r.Archived() && !r.ArchivedAt.After(now.Add(-t.Archived)) {
+			old := r.Archived() && !r.ArchivedAt.After(now.Add(-t.Archived))
+			if (t.Scope == "" || r.Scope == t.Scope) && (t.Session == "" || r.Session == t.Session) && (t.Archived == 0 || old) &&
+				(t.ID == "" || r.ID == t.ID) && (t.Version == 0 || r.Version == t.Version) {
 				gone = append(gone, r)
 			}
 		}
@@ -88,6 +83,37 @@ func (s mountStore) Delete(ctx context.Context, t mount.Target, limit int) (gone
 		return nil
 	})
 	return gone, err
+}
+
+// checkMountTarget refuses what says nothing, and what says two things.
+func checkMountTarget(t mount.Target) error {
+	set := 0
+	for _, is := range []bool{t.Scope != "", t.Session != "", t.ID != "", t.Archived > 0 && t.ID == ""} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 || t.Archived < 0 || t.Version != 0 && t.ID == "" {
+		return &access.FieldError{Field: "target", Rule: "must have exactly one of Scope, Session, ID and Archived, and Version only with ID"}
+	}
+	return nil
+}
+
+func (s mountStore) Scan(ctx context.Context, after mount.ID, limit int) (found []mount.Row, err error) {
+	if err := checkMountLimit("limit", limit); err != nil {
+		return nil, err
+	}
+	err = s.locked(ctx, func(f folders, _ time.Time) error {
+		for _, r := range f.rows {
+			if r.ID > after {
+				found = append(found, r)
+			}
+		}
+		slices.SortFunc(found, func(a, b mount.Row) int { return cmp.Compare(a.ID, b.ID) })
+		found = found[:min(limit, len(found))]
+		return nil
+	})
+	return found, err
 }
 
 func (s mountStore) Tombstones(ctx context.Context, t mount.Target, after mount.ID, limit int) (found []mount.Tombstone, err error) {

@@ -98,33 +98,67 @@ const (
 	scopeMounts    = `SELECT id FROM bunkroom_mounts WHERE scope = ? ORDER BY slug LIMIT ?`
 	sessionMounts  = `SELECT id FROM bunkroom_mounts WHERE session_id = ? AND session_id <> '' ORDER BY scope, created_at, id LIMIT ?`
 	archivedMounts = `SELECT id FROM bunkroom_mounts WHERE archived_at IS NOT NULL AND archived_at <= ? ORDER BY archived_at, id LIMIT ?`
+	oneMount       = `SELECT id FROM bunkroom_mounts WHERE id = ?`
+	scanMounts     = `SELECT ` + mountColumns + ` FROM bunkroom_mounts WHERE id > ? ORDER BY id LIMIT ?`
 	deleteMounts   = `WITH d AS MATERIALIZED (`
 	ofThoseMounts  = ` FOR UPDATE) DELETE FROM bunkroom_mounts WHERE id IN (SELECT id FROM d) RETURNING ` + mountColumns
 )
 
 func (s mounts) Delete(ctx context.Context, t mount.Target, limit int) ([]mount.Row, error) {
-	if set(t.Scope != "", t.Session != "", t.Archived > 0) != 1 {
-		return nil, field("target", "must have exactly one of Scope, Session and Archived")
+	if set(t.Scope != "", t.Session != "", t.ID != "", t.Archived > 0 && t.ID == "") != 1 || t.Archived < 0 || t.Version != 0 && t.ID == "" {
+		return nil, field("target", "must have exactly one of Scope, Session, ID and Archived, and Version only with ID")
 	}
 	if err := mountLimit("limit", limit); err != nil {
 		return nil, err
 	}
 	var gone []mount.Row
 	err := s.write(ctx, nil, func(ctx context.Context, on place, clock time.Time) (err error) {
-		which, of := scopeMounts, any(t.Scope)
-		switch {
-		case t.Session != "":
-			which, of = sessionMounts, string(t.Session)
-		case t.Archived > 0:
-			which, of = archivedMounts, clock.Add(-t.Archived).UnixMicro()
-		}
-		gone, err = on.mounts(ctx, deleteMounts+which+ofThoseMounts, of, limit)
+		which, args := mountTarget(t, clock)
+		gone, err = on.mounts(ctx, deleteMounts+which+ofThoseMounts, append(args, limit)...)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return gone, nil
+}
+
+// mountTarget is the statement that finds what is meant to go, and its arguments but for the limit.
+func mountTarget(t mount.Target, clock time.Time) (text string, args []any) {
+	long := clock.Add(-t.Archived).UnixMicro()
+	switch {
+	case t.Scope != "":
+		return scopeMounts, []any{t.Scope}
+	case t.Session != "":
+		return sessionMounts, []any{string(t.Session)}
+	case t.ID == "":
+		return archivedMounts, []any{long}
+	}
+	text, args = oneMount, []any{string(t.ID)}
+	if t.Version != 0 {
+		text, args = text+` AND version = ?`, append(args, t.Version)
+	}
+	if t.Archived > 0 {
+		text, args = text+` AND archived_at IS NOT NULL AND archived_at <= ?`, append(args, long)
+	}
+	return text + ` LIMIT ?`, args
+}
+
+func (s mounts) Scan(ctx context.Context, after mount.ID, limit int) (found []mount.Row, err error) {
+	if err := mountLimit("limit", limit); err != nil {
+		return nil, err
+	}
+	if err := access.CheckOptionalID("after", after); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, func(ctx context.Context, on place) (err error) {
+		found, err = on.mounts(ctx, scanMounts, string(after), limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 func (s mounts) Tombstones(ctx context.Context, t mount.Target, after mount.ID, limit int) ([]mount.Tombstone, error) {

@@ -149,6 +149,8 @@ func TestMountPlans(t *testing.T) {
 		{"delete of a scope", remove(mount.Target{Scope: "project:p"}), "(scope=?)"},
 		{"delete of a session", remove(mount.Target{Session: "s"}), "bunkroom_mounts_session (session_id=?)"},
 		{"delete of what is archived", remove(mount.Target{Archived: time.Hour}), "bunkroom_mounts_archived (archived_at"},
+		{"delete of one", remove(mount.Target{ID: "m", Version: 1, Archived: time.Hour}), "PRIMARY KEY (id=?)"},
+		{"scan", func() error { _, err := store.Scan(t.Context(), "m", 20); return err }, "PRIMARY KEY (id>?)"},
 		{"tombstones", left(mount.Target{}), "PRIMARY KEY (id>?)"},
 		{"tombstones of a scope", left(mount.Target{Scope: "project:p"}), "(scope=? AND id>?)"},
 		{"tombstones of a session", left(mount.Target{Session: "s"}), "(session_id=? AND id>?)"},

@@ -216,6 +216,26 @@ func brokenDeletes() []broken {
 			}
 			return s.Delete(ctx, t, limit)
 		}}), "delete archived"},
+		{"deletes whichever version there is", made(crooked{delete: func(ctx context.Context, s mount.Store, t mount.Target, limit int) ([]mount.Row, error) {
+			if t.ID != "" {
+				t.Version = 0
+			}
+			return s.Delete(ctx, t, limit)
+		}}), "delete one"},
+		{"deletes one that is in use", made(crooked{delete: func(ctx context.Context, s mount.Store, t mount.Target, limit int) ([]mount.Row, error) {
+			if t.ID != "" {
+				t.Archived = 0
+			}
+			return s.Delete(ctx, t, limit)
+		}}), "delete one"},
+		{"scans what is in use", made(crooked{scan: func(ctx context.Context, s mount.Store, after mount.ID, limit int) ([]mount.Row, error) {
+			rows, err := s.Scan(ctx, after, limit)
+			return slices.DeleteFunc(rows, mount.Row.Archived), err
+		}}), "scan"},
+		{"scans what is not protected", made(crooked{scan: func(ctx context.Context, s mount.Store, after mount.ID, limit int) ([]mount.Row, error) {
+			rows, err := s.Scan(ctx, after, limit)
+			return slices.DeleteFunc(rows, mount.Row.Protected), err
+		}}), "scan"},
 		{"leaves nothing behind", made(crooked{delete: func(ctx context.Context, s mount.Store, t mount.Target, limit int) ([]mount.Row, error) {
 			rows, err := s.Delete(ctx, t, limit)
 			for _, r := range rows {

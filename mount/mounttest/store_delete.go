@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ func deleteChecks() []storeCheck {
 		{"delete session", "Delete of a session takes all of its rows, protected and archived ones too, in every scope, and no other (mounts trap 15)", checkDeleteSession},
 		{"delete scope", "Delete of a scope takes all of its rows and no other's", checkDeleteScope},
 		{"delete archived", "Delete of what is archived takes what has been so for long enough, and what was used since stays", checkDeleteArchived},
+		{"delete one", "Delete of one takes that row and no other, and only with the version and the time in the archive that are asked for", checkDeleteOne},
+		{"scan", "Scan has every row of every scope, archived and protected ones too, once and in the order of their ids", checkScan},
 		{"tombstones", "each deleted row leaves a tombstone until it is forgotten, and they are had in the order of their ids, of a scope or a session too", checkTombstones},
 		{"anew", "after a row is deleted its slug makes a new one, with an id of its own", checkAnew},
 		{"bad targets", "Delete refuses no target and more than one, and both it and Tombstones a limit that is none, with nothing deleted", checkBadTargets},
@@ -139,6 +142,60 @@ func checkDeleteArchived(ctx context.Context, s mount.Store) error {
 	return gone(ctx, s, all, "g")
 }
 
+func checkDeleteOne(ctx context.Context, s mount.Store) error {
+	all, err := stock(ctx, s)
+	if err != nil {
+		return err
+	}
+	a, g := all[0], all[6] // in use, and in the archive since a moment ago
+	for _, t := range []mount.Target{
+		{ID: a.ID, Version: a.Version + 1}, {ID: a.ID, Archived: time.Nanosecond}, {ID: g.ID, Archived: time.Hour},
+		{ID: g.ID, Version: g.Version, Archived: time.Hour}, {ID: storeRow(99, "", "").ID},
+	} {
+		if got, err := s.Delete(ctx, t, 10); err != nil || len(got) > 0 {
+			return fmt.Errorf("%+v: deleted %+v (error %v), want nothing", t, got, err)
+		}
+	}
+	if err := gone(ctx, s, all); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		target mount.Target
+		row    mount.Row
+	}{{mount.Target{ID: a.ID}, a}, {mount.Target{ID: g.ID, Version: g.Version}, g}} {
+		if got, err := s.Delete(ctx, c.target, 10); err != nil || len(got) != 1 || got[0] != c.row {
+			return fmt.Errorf("%+v: deleted %+v (error %v), want %+v", c.target, got, err, c.row)
+		}
+	}
+	return gone(ctx, s, all, "a", "g")
+}
+
+func checkScan(ctx context.Context, s mount.Store) error {
+	all, err := stock(ctx, s)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b mount.Row) int { return cmp.Compare(a.ID, b.ID) })
+	var found []mount.Row
+	for after := mount.ID(""); ; {
+		page, err := s.Scan(ctx, after, 3)
+		if err != nil {
+			return err
+		}
+		if found = append(found, page...); len(page) < 3 {
+			break
+		}
+		if len(page) > 3 || len(found) > len(all) {
+			return fmt.Errorf("a page of 3 has %d rows, and there are %d so far", len(page), len(found))
+		}
+		after = page[2].ID
+	}
+	if !slices.Equal(found, all) {
+		return fmt.Errorf("got %+v, want %+v", found, all)
+	}
+	return nil
+}
+
 func checkTombstones(ctx context.Context, s mount.Store) error {
 	all, err := stock(ctx, s)
 	if err != nil {
@@ -208,7 +265,8 @@ func checkBadTargets(ctx context.Context, s mount.Store) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range []mount.Target{{}, {Scope: "project:p", Session: "s1"}, {Session: "s1", Archived: time.Hour}, {Archived: -time.Hour}} {
+	for _, t := range []mount.Target{{}, {Scope: "project:p", Session: "s1"}, {Session: "s1", Archived: time.Hour}, {Archived: -time.Hour},
+		{ID: "m", Archived: -time.Hour}, {ID: "m", Scope: "project:p"}, {Scope: "project:p", Version: 1}, {Archived: time.Hour, Version: 1}} {
 		rows, err := s.Delete(ctx, t, 1)
 		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != "target" || rows != nil {
 			return fmt.Errorf("%+v: got %+v and error %v, want a FieldError of target", t, rows, err)
@@ -217,7 +275,8 @@ func checkBadTargets(ctx context.Context, s mount.Store) error {
 	for _, limit := range []int{-1, 0, mount.MaxListed + 1} {
 		_, delete := s.Delete(ctx, mount.Target{Scope: "project:p"}, limit)
 		_, list := s.Tombstones(ctx, mount.Target{}, "", limit)
-		for _, err := range []error{delete, list} {
+		_, scan := s.Scan(ctx, "", limit)
+		for _, err := range []error{delete, list, scan} {
 			if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != "limit" {
 				return fmt.Errorf("limit %d: got error %v, want a FieldError of limit", limit, err)
 			}
@@ -245,6 +304,7 @@ func checkCancelled(ctx context.Context, s mount.Store) error {
 		"Update":      func() error { _, err := s.Update(ended, id, mount.Change{Name: new("x")}); return err },
 		"List":        func() error { _, err := s.List(ended, mount.ListQuery{Scope: "project:p", Limit: 1}); return err },
 		"Delete":      func() error { _, err := s.Delete(ended, mount.Target{Scope: "project:p"}, 1); return err },
+		"Scan":        func() error { _, err := s.Scan(ended, "", 1); return err },
 		"Tombstones":  func() error { _, err := s.Tombstones(ended, mount.Target{}, "", 1); return err },
 		"Forget":      func() error { return s.Forget(ended, []mount.ID{all[3].ID}) },
 	} {

@@ -27,6 +27,7 @@ type crooked struct {
 	update     func(ctx context.Context, s mount.Store, id mount.ID, c mount.Change) (mount.Row, error)
 	list       func(ctx context.Context, s mount.Store, q mount.ListQuery) (mount.Page, error)
 	delete     func(ctx context.Context, s mount.Store, t mount.Target, limit int) ([]mount.Row, error)
+	scan       func(ctx context.Context, s mount.Store, after mount.ID, limit int) ([]mount.Row, error)
 	tombstones func(ctx context.Context, s mount.Store, t mount.Target, after mount.ID, limit int) ([]mount.Tombstone, error)
 }
 
@@ -56,6 +57,13 @@ func (c crooked) List(ctx context.Context, q mount.ListQuery) (mount.Page, error
 		return c.list(ctx, c.Store, q)
 	}
 	return c.Store.List(ctx, q)
+}
+
+func (c crooked) Scan(ctx context.Context, after mount.ID, limit int) ([]mount.Row, error) {
+	if c.scan != nil {
+		return c.scan(ctx, c.Store, after, limit)
+	}
+	return c.Store.Scan(ctx, after, limit)
 }
 
 func (c crooked) Delete(ctx context.Context, t mount.Target, limit int) ([]mount.Row, error) {
