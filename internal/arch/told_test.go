@@ -35,7 +35,7 @@ var fits = map[kind][]int{
 	lacks:  {404},
 	input:  {400, 411, 413, 422, 501},
 	state:  {409, 410, 412, 421},
-	limit:  {402, 429},
+	limit:  {402, 429, 507},
 	fault:  {500, 501, 502, 503},
 }
 
@@ -73,6 +73,7 @@ var refusals = map[string]told{
 	"mount/files.ErrKeyReused":      {state, []string{"409 idempotency_key_reused"}},
 	"mount/files.ErrLengthRequired": {input, []string{"411 length_required"}},
 	"mount/files.ErrNotFound":       {lacks, []string{"404 not_found"}},
+	"mount/files.FullError":         {limit, []string{"507 folder_full"}},
 	"mount/files.InFlightError":     {state, []string{"409 upload_in_flight"}},
 	"mount/files.PartialError":      {fault, []string{"503 partly_done"}},
 	"mount/files.PathError":         {input, []string{"422 invalid_path"}},

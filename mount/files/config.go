@@ -45,6 +45,11 @@ type Config struct {
 	MaxScan  int   // most files that a list, copy or rename looks at; 0 = DefaultMaxScan
 	MaxCount int   // where Count stops; 0 = DefaultMaxCount
 
+	// Quota says how much a folder may hold, and is asked as it is opened. nil = any amount.
+	Quota func(mount.Row) Quota
+	// CountEvery is how old a count may be by which quotas are kept; 0 = DefaultCountEvery.
+	CountEvery time.Duration
+
 	// Internal names top-level entries that belong to the host's own programs.
 	// Git-aware views hide them, as they hide every segment that begins with
 	// ".bunkroom-".
@@ -56,8 +61,9 @@ type Config struct {
 
 // Files opens folders of a bucket.
 type Files struct {
-	c     Config
-	locks keyLocks
+	c        Config
+	locks    keyLocks
+	accounts accounts
 
 	mu   sync.Mutex
 	caps *Caps // nil until a probe succeeded
@@ -80,7 +86,7 @@ func New(c Config) (*Files, error) {
 	for _, limit := range []struct {
 		name  string
 		value int64
-	}{{"MaxFile", c.MaxFile}, {"MaxText", c.MaxText}, {"MaxScan", int64(c.MaxScan)}, {"MaxCount", int64(c.MaxCount)}} {
+	}{{"MaxFile", c.MaxFile}, {"MaxText", c.MaxText}, {"MaxScan", int64(c.MaxScan)}, {"MaxCount", int64(c.MaxCount)}, {"CountEvery", int64(c.CountEvery)}} {
 		if limit.value < 0 {
 			return nil, &access.FieldError{Field: limit.name, Rule: "must not be negative"}
 		}
@@ -89,6 +95,7 @@ func New(c Config) (*Files, error) {
 	orDefault(&c.MaxText, DefaultMaxText)
 	orDefault(&c.MaxScan, DefaultMaxScan)
 	orDefault(&c.MaxCount, DefaultMaxCount)
+	orDefault(&c.CountEvery, DefaultCountEvery)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -111,7 +118,8 @@ type Folder struct {
 	prefix mount.Prefix
 	// work: the working directory of a session, where a link to the agents'
 	// folders stands at the root.
-	work bool
+	work  bool
+	quota Quota
 }
 
 // Folder opens a mount's contents. Whether the actor may see or change them
@@ -129,7 +137,11 @@ func (f *Files) folder(row mount.Row) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{f: f, prefix: p}, nil
+	d := &Folder{f: f, prefix: p}
+	if f.c.Quota != nil {
+		d.quota = f.c.Quota(row)
+	}
+	return d, nil
 }
 
 // WorkingDirectory is Folder for a session's own working directory. There the

@@ -37,6 +37,7 @@ func (d *Folder) Delete(ctx context.Context, path string, opts *DeleteOptions) (
 		if err := d.remove(ctx, path, cond); err != nil {
 			return Report{}, err
 		}
+		d.recount()
 		return Report{Done: 1}, nil
 	}
 	b := &batch{path: path, tell: opts.Progress}
@@ -59,6 +60,7 @@ func (d *Folder) Delete(ctx context.Context, path string, opts *DeleteOptions) (
 		return err
 	})
 	report, err := b.end(err)
+	d.recount()
 	if err == nil && report.Done == 0 {
 		return report, notFound("delete", path)
 	}
@@ -67,11 +69,16 @@ func (d *Folder) Delete(ctx context.Context, path string, opts *DeleteOptions) (
 
 // keys yields what stands after the folder's prefix in every key below a
 // directory, as it is stored.
-func (d *Folder) keys(ctx context.Context, dir string, yield func(string) bool) error {
+func (d *Folder) keys(ctx context.Context, dir string, yield func(path string) bool) error {
+	return d.sized(ctx, dir, func(path string, _ int64) bool { return yield(path) })
+}
+
+// sized is keys, with the size of each.
+func (d *Folder) sized(ctx context.Context, dir string, yield func(path string, size int64) bool) error {
 	prefix, marked, more := d.below(dir), dir == "", true
 	err := d.each(ctx, prefix, "", func(o *blob.ListObject) bool {
 		marked = marked || o.Key == prefix
-		more = yield(o.Key[len(d.prefix):])
+		more = yield(o.Key[len(d.prefix):], o.Size)
 		return more
 	})
 	if err != nil {
@@ -82,7 +89,7 @@ func (d *Folder) keys(ctx context.Context, dir string, yield func(string) bool) 
 	}
 	marked, err = d.hasMarker(ctx, dir)
 	if err == nil && marked {
-		yield(dir + "/")
+		yield(dir+"/", 0)
 	}
 	return err
 }

@@ -22,12 +22,19 @@ type MoveOptions struct {
 // Copy copies the file at from, and everything below it, to to. The bucket
 // copies by itself; no body passes through this process. It is not done in one
 // step: where some objects could not be copied, or ctx has ended, the error is
-// a [*PartialError], and those that were are there. nil options mean the zero ones.
+// a [*PartialError], and those that were are there. Into a folder with a [Quota]
+// all of it must fit, beside what it may replace. nil options mean the zero ones.
 func (d *Folder) Copy(ctx context.Context, from, to string, opts *MoveOptions) (Report, error) {
 	m, err := d.move(ctx, from, to, opts)
 	if err != nil {
 		return Report{}, err
 	}
+	room, err := d.claimRoom(ctx, Usage{}, Usage{m.bytes, int64(len(m.paths))})
+	if err != nil {
+		return Report{}, err
+	}
+	defer d.recount() // what was replaced is not known
+	defer room.release()
 	return m.b.end(m.copy(ctx, nil))
 }
 
@@ -44,6 +51,7 @@ func (d *Folder) Rename(ctx context.Context, from, to string, opts *MoveOptions)
 	if err != nil {
 		return Report{}, err
 	}
+	defer d.recount()
 	var mu sync.Mutex
 	etags := make(map[string]string, len(m.paths))
 	err = m.copy(ctx, func(path, etag string) {
@@ -65,6 +73,7 @@ func (d *Folder) Rename(ctx context.Context, from, to string, opts *MoveOptions)
 type move struct {
 	d        *Folder
 	from, to string
+	bytes    int64    // of all of it
 	paths    []string // as they are stored, with a slash at the end of markers
 	b        *batch
 }
@@ -87,17 +96,17 @@ func (d *Folder) move(ctx context.Context, from, to string, opts *MoveOptions) (
 	info, err := d.stat(ctx, from)
 	switch {
 	case err == nil:
-		m.paths = append(m.paths, info.Path)
+		m.paths, m.bytes = append(m.paths, info.Path), info.Size
 	case !isNotFound(err):
 		return nil, err
 	}
 	long, full := "", false
-	err = d.keys(ctx, from, func(path string) bool {
+	err = d.sized(ctx, from, func(path string, size int64) bool {
 		if len(d.prefix)+len(m.dest(path)) > maxKey {
 			long = path
 		}
 		full = len(m.paths) == d.f.c.MaxScan
-		m.paths = append(m.paths, path)
+		m.paths, m.bytes = append(m.paths, path), m.bytes+size
 		return long == "" && !full
 	})
 	switch {

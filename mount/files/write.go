@@ -67,6 +67,12 @@ func (d *Folder) Write(ctx context.Context, path string, body io.Reader, opts *W
 
 // put writes one object.
 func (d *Folder) put(ctx context.Context, path string, body *bodyReader, cond condition) (Info, error) {
+	room, err := d.claim(ctx, path, max(0, body.size))
+	if err != nil {
+		return Info{}, err
+	}
+	defer room.release()
+	body.room = room
 	writing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	mark := d.f.c.NewID()
@@ -115,6 +121,7 @@ func (d *Folder) put(ctx context.Context, path string, body *bodyReader, cond co
 		}
 		return Info{}, d.unwritable(ctx, path, err)
 	}
+	room.wrote(body.n)
 	attrs, err := d.attributes(ctx, path, true)
 	if isNotFound(err) || err == nil && len(attrs.Metadata) > 0 && attrs.Metadata[metaWrite] != mark {
 		// It was replaced already: the etag is that of another content.
@@ -159,10 +166,16 @@ func (d *Folder) Mkdir(ctx context.Context, path string) error {
 	if present != "" {
 		return &ConflictError{Path: path, ETag: present, Exists: true}
 	}
+	room, err := d.claim(ctx, path+"/", 0)
+	if err != nil {
+		return err
+	}
+	defer room.release()
 	err = d.f.c.Bucket.WriteAll(ctx, d.below(path), nil, &blob.WriterOptions{ContentType: "application/x-directory"})
 	if err != nil {
 		return d.unwritable(ctx, path, err)
 	}
+	room.wrote(0)
 	return nil
 }
 
@@ -216,6 +229,7 @@ type bodyReader struct {
 	size  int64 // announced; negative = not
 	n     int64
 	err   error
+	room  *claim    // what is read must fit into; nil = anything does
 	sum   io.Writer // is given what was read; may be nil
 }
 
@@ -236,10 +250,19 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		b.err = fmt.Errorf("%w: %q: over %d bytes", ErrIncomplete, b.path, b.size)
 	case b.n > b.limit:
 		b.err = &TooLargeError{Path: b.path, Limit: b.limit, Unit: "bytes"}
+	case b.full():
 	case err != nil && !errors.Is(err, io.EOF):
 		b.err = fmt.Errorf("files: body of %q: %w", b.path, err)
 	default:
 		return n, err
 	}
 	return n, b.err
+}
+
+// full reports whether there is no room for what was read, which is the error then.
+func (b *bodyReader) full() bool {
+	if err := b.room.read(b.n); err != nil {
+		b.err = err
+	}
+	return b.err != nil
 }
