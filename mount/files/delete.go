@@ -138,5 +138,15 @@ func (f *Files) Purge(ctx context.Context, t mount.Tombstone) error {
 		}
 		return err
 	}))
-	return err
+	if err != nil {
+		return err
+	}
+	locks, path, err := f.lockOf(d.prefix)
+	if err != nil {
+		return err
+	}
+	if err := locks.remove(ctx, path, condition{}); !isNotFound(err) {
+		return err
+	}
+	return nil
 }

@@ -25,6 +25,10 @@
 // writes are "last writer wins"; conditional ones are exact or refused with an
 // [*UnsupportedError], never done by luck: see [Config] and [Files.Probe].
 //
+// Who is to be the only writer of a folder takes its [Lock], an object beside
+// all folders by which one at a time is let in, and [Config].Quota bounds what a
+// folder holds. Both bind those who ask: agents' mounts don't.
+//
 // Nothing is read into memory whole but small texts and ignore files. Lists
 // stop at limits, and say so.
 //
