@@ -79,9 +79,11 @@ type Reaper interface {
 	// Reap ends every process in the machine ref.Incarnation that was started
 	// with tag as its [Cmd].Tag, through any handle and by any process of the
 	// host, with all that it has started in turn, and returns once none of
-	// them runs. It never wakes a machine: in one that sleeps, or is not
-	// there, nothing runs, and the result is nil. Reaping twice succeeds. An error means that some may still
-	// run. ErrInvalid: no tag, or ref names no incarnation. ErrWrongHost: only another host can.
+	// them runs. It never wakes a machine. In one that is not there nothing
+	// runs, nor in one that sleeps and has lost its processes by that: the
+	// result is nil. Where processes outlast a sleep, nil says that those
+	// with the tag will not run again once it wakes. Reaping twice succeeds.
+	// An error means that some may still run, or will. ErrInvalid: no tag, or ref names no incarnation. ErrWrongHost: only another host can.
 	Reap(ctx context.Context, ref Ref, tag string) error
 }
 
