@@ -27,6 +27,7 @@ endef
 deps:
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v fusermount3 >/dev/null || missing="$$missing fuse3"; \
 	command -v git >/dev/null || missing="$$missing git"; \
 	echo '#include <stdlib.h>' | gcc -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
 	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing="$$missing postgresql"; \

@@ -21,6 +21,7 @@ import (
 // The components that "make deps" installs.
 const (
 	Bwrap = "bwrap" // bubblewrap
+	FUSE  = "fuse"  // the device /dev/fuse, and the program fusermount3
 	Git   = "git"
 	// Postgres is the programs of its server. Tests start one of their own: one that runs already is left alone.
 	Postgres = "postgres"
@@ -30,7 +31,7 @@ const (
 const Proc = "proc"
 
 // All is what BUNKROOM_REQUIRE=all stands for.
-func All() []string { return []string{Bwrap, Git, Postgres} }
+func All() []string { return []string{Bwrap, FUSE, Git, Postgres} }
 
 // Missing ends t because component is missing: with a skip, or a failure
 // where it is required. why is a sentence that says what was looked for.
