@@ -122,7 +122,7 @@ func (s *fuseServer) Serve(ctx context.Context, spec mount.Spec, dir string) (mo
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}
-	one := &fuseServing{dir: dir, done: make(chan struct{})}
+	one := &fuseServing{dir: dir, done: make(chan struct{}), grace: 2 * time.Second}
 	var err error
 	if s.inside {
 		err = one.here(base)
@@ -139,10 +139,11 @@ func (s *fuseServer) Serve(ctx context.Context, spec mount.Spec, dir string) (mo
 }
 
 type fuseServing struct {
-	dir  string
-	done chan struct{}
-	cmd  *exec.Cmd // nil where it is served by this process
-	fsys *mirror   // nil where it is not
+	dir   string
+	done  chan struct{}
+	grace time.Duration // between the request to end and the kill
+	cmd   *exec.Cmd     // nil where it is served by this process
+	fsys  *mirror       // nil where it is not
 
 	mu        sync.Mutex
 	err       error
@@ -207,7 +208,8 @@ func (s *fuseServing) Refresh(context.Context) error {
 	return nil
 }
 
-// Stop asks for the end and waits for it: it kills nothing, so that what hangs, hangs.
+// Stop asks for the end and waits for it. A child that does not end is killed;
+// what this process serves can't be.
 func (s *fuseServing) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
@@ -220,6 +222,8 @@ func (s *fuseServing) Stop(ctx context.Context) error {
 	}
 	if s.cmd != nil {
 		s.cmd.Process.Signal(syscall.SIGTERM)
+		killed := time.AfterFunc(s.grace, s.kill)
+		defer killed.Stop()
 	} else {
 		go func() {
 			if fuse.Unmount(s.dir) != nil {

@@ -187,7 +187,7 @@ func (f *hosted) end(ctx context.Context, serving Serving) error {
 	if _, gone := detach(ctx, f.host.kernel, f.dir, true); gone != nil {
 		err = errors.Join(err, gone)
 	}
-	if again := f.stop(ctx, serving, cleanupTimeout); again != nil {
+	if again := f.stop(ctx, serving, f.host.limits.stop); again != nil {
 		return errors.Join(err, again)
 	}
 	return nil
