@@ -130,3 +130,15 @@ func Within(text, dir string) (paths []string, own map[string]bool, err error) {
 	}
 	return paths, t.own(dir), err
 }
+
+// Kernel unmounts as a host does.
+type Kernel struct{}
+
+// Unmount takes off what is mounted at dir.
+func (Kernel) Unmount(dir string) error {
+	k, err := newKernel()
+	if err != nil {
+		return err
+	}
+	return k.unmount(dir, false)
+}

@@ -83,6 +83,7 @@ type fuseServer struct {
 	t      testing.TB
 	base   string
 	inside bool
+	grace  time.Duration                                                // a child has between the request to end and the kill
 	before func(ctx context.Context, dir string) (mount.Serving, error) // nil = nothing; both nil: go on
 
 	mu     sync.Mutex
@@ -91,7 +92,7 @@ type fuseServer struct {
 
 func newFUSEServer(t testing.TB) *fuseServer {
 	needFUSE(t)
-	s := &fuseServer{t: t, base: t.TempDir()}
+	s := &fuseServer{t: t, base: t.TempDir(), grace: 2 * time.Second}
 	t.Cleanup(func() {
 		for _, one := range s.all() {
 			one.kill()
@@ -122,7 +123,7 @@ func (s *fuseServer) Serve(ctx context.Context, spec mount.Spec, dir string) (mo
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}
-	one := &fuseServing{dir: dir, done: make(chan struct{}), grace: 2 * time.Second}
+	one := &fuseServing{dir: dir, done: make(chan struct{}), grace: s.grace}
 	var err error
 	if s.inside {
 		err = one.here(base)

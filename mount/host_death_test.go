@@ -219,7 +219,9 @@ func TestWhatWasWrittenIntoTheGapIsKept(t *testing.T) {
 	var once sync.Once
 	w.server.before = func(_ context.Context, dir string) (mount.Serving, error) {
 		var err error
-		once.Do(func() { err = errors.Join(os.WriteFile(filepath.Join(dir, "stray"), []byte("mine"), 0o600), errors.New("not yet")) })
+		once.Do(func() {
+			err = errors.Join(os.WriteFile(filepath.Join(dir, "stray"), []byte("mine"), 0o600), errors.New("not yet"))
+		})
 		return nil, err
 	}
 	w.server.last().kill()

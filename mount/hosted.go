@@ -31,6 +31,7 @@ type hosted struct {
 	// The keeper's own.
 	serves chan served // a call of Serve that has not returned; nil = none
 	stops  chan error  // a call of Stop that has not returned; nil = none
+	minor  string      // of its FUSE connection; empty = it has none
 }
 
 // hostedState is how far a folder is.

@@ -52,6 +52,13 @@ func (p *prober) join(list func() error) *probe {
 	return p.next
 }
 
+// busy reports whether a listing is out.
+func (p *prober) busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now != nil
+}
+
 func (p *prober) run(mine *probe, list func() error) {
 	for mine != nil {
 		mine.err = list()

@@ -102,6 +102,7 @@ func panicked(p any) error { return fmt.Errorf("mount: server panicked: %v\n%s",
 func (f *hosted) appear(ctx context.Context, serving Serving) error {
 	looking, cancel := until(ctx, serving.Done())
 	defer cancel()
+	defer func() { f.minor = f.connection() }()
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		live, err := f.probe(looking)
 		if live == Alive {
@@ -119,6 +120,18 @@ func (f *hosted) appear(ctx context.Context, serving Serving) error {
 		default:
 		}
 	}
+}
+
+// connection is the FUSE connection of this folder alone; empty where it has none.
+func (f *hosted) connection() string {
+	t, err := table(f.host.kernel)
+	if err != nil {
+		return ""
+	}
+	for minor := range t.own(f.dir) {
+		return minor
+	}
+	return ""
 }
 
 // takeDown stops what serves the folder, detaches the directory and removes
@@ -186,6 +199,11 @@ func (f *hosted) end(ctx context.Context, serving Serving) error {
 	}
 	if _, gone := detach(ctx, f.host.kernel, f.dir, true); gone != nil {
 		err = errors.Join(err, gone)
+	}
+	// Stop may have unmounted it while it is in use, so that it does not show
+	// any more. A listing that hangs in it keeps the connection from being another's by now.
+	if f.minor != "" && f.look.busy() {
+		err = errors.Join(err, f.host.kernel.abort(f.minor))
 	}
 	if again := f.stop(ctx, serving, f.host.limits.stop); again != nil {
 		return errors.Join(err, again)
