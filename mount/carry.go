@@ -31,7 +31,17 @@ type Carried struct {
 	// can't be reached now. Empty where nothing was attempted.
 	Guidance string
 
-	held *undo
+	held     *undo
+	reporter Reporter // nil = the mounter can't tell
+}
+
+// Health says how the folder is now on the host; ok is false where there is none,
+// or its mounter can't tell. Work that is to outlast Expires loses the folder on the way.
+func (c Carried) Health(ctx context.Context) (h Health, ok bool) {
+	if c.reporter == nil {
+		return Health{}, false
+	}
+	return c.reporter.Health(ctx), true
 }
 
 // Release undoes the carrying, whether or not ctx has ended. Nothing in a
@@ -48,7 +58,12 @@ func (c Carried) Release(ctx context.Context) error {
 // Carry brings the folder of r.Agent into sb: it gets or makes the row, has
 // the directory made available on this host, binds it below sandbox.BindRoot,
 // links agent-files to that root in the working directory, and leaves a README
-// where there is none. It takes at most Config.Timeout. The caller releases
+// where there is none. What stands in the link's place, because somebody wrote
+// there while there was no link, moves into the agent's folder. Where the
+// folder is served from a cache, that forgets what others may have written over.
+//
+// It takes at most Config.Timeout to have the folder, and for what makes it
+// fresh and easy to find no more than the 10 and 30 seconds after which that is given up. The caller releases
 // what it got once the work is over, before sb is closed.
 //
 // Several agents may work in sb at once: each folder has a path of its own,
@@ -73,7 +88,8 @@ func (m *Manager) Carry(ctx context.Context, sb sandbox.Sandbox, r Request) (Car
 	defer cancel()
 	err := c.bring(bounded, folder)
 	if err == nil {
-		c.furnish(bounded)
+		c.refresh(ctx)
+		c.furnish(ctx)
 	}
 	return c.report(ctx, err)
 }
@@ -85,6 +101,7 @@ type carriage struct {
 	request Request
 	outcome Outcome // Row and Path as soon as they are known
 	place   place
+	mounted Mount // as soon as there is one
 	held    *undo
 	binding bool // Bind has been called
 	kept    bool // the folder is there, and held is the caller's to undo
@@ -92,7 +109,7 @@ type carriage struct {
 
 // bring does what must succeed for the folder to be there.
 func (c *carriage) bring(ctx context.Context, f Folder) error {
-	row, err := c.folders.GetOrCreate(ctx, f, c.request.Owner)
+	row, err := c.row(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -110,18 +127,37 @@ func (c *carriage) bring(ctx context.Context, f Folder) error {
 	if !ok {
 		return fmt.Errorf("%w: nothing can be bound into this sandbox", sandbox.ErrUnsupported)
 	}
-	mounted, err := c.mount(ctx, row)
-	if err != nil {
+	if c.mounted, err = c.mount(ctx, row); err != nil {
 		return err
 	}
-	c.held.push("release the directory", mounted.Release)
+	c.held.push("release the directory", c.mounted.Release)
 	c.binding = true
-	unbind, err := binder.Bind(ctx, mounted.HostDir(), c.outcome.Path)
+	unbind, err := binder.Bind(ctx, c.mounted.HostDir(), c.outcome.Path)
 	if err != nil {
-		return err
+		return c.withHealth(ctx, err)
 	}
 	c.held.push("unbind", func(ctx context.Context) error { return unbound(unbind(ctx)) })
-	return c.alive(ctx)
+	return c.withHealth(ctx, c.alive(ctx))
+}
+
+func (c *carriage) row(ctx context.Context, f Folder) (Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
+	defer cancel()
+	return c.folders.GetOrCreate(ctx, f, c.request.Owner)
+}
+
+// withHealth adds to an error what the folder's own host knows: what fails in
+// the sandbox may have died outside.
+func (c *carriage) withHealth(ctx context.Context, err error) error {
+	r, ok := c.mounted.(Reporter)
+	if err == nil || !ok || errors.Is(err, sandbox.ErrUnsupported) {
+		return err
+	}
+	h := r.Health(ctx)
+	if h.Liveness == Alive {
+		return err
+	}
+	return fmt.Errorf("%w: the folder is %s on its host: %w", ErrUnavailable, h.Liveness, errors.Join(err, h.Err))
 }
 
 // mount calls the mounter and keeps to ctx even where the mounter does not, as
@@ -202,7 +238,9 @@ func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
 	if err == nil {
 		c.kept = true
 		c.outcome.State = Mounted
+		reporter, _ := c.mounted.(Reporter)
 		return Carried{
+			reporter: reporter,
 			Outcomes: []Outcome{c.outcome},
 			Env:      []string{EnvAgentDir + "=" + c.outcome.Path},
 			Guidance: available(c.outcome.Path),

@@ -19,9 +19,11 @@ const linkName = "agent-files"
 // it is needed, so a failure is logged and nothing more. It comes after the
 // bind: what is written to a path before something is bound there is hidden by it.
 func (c *carriage) furnish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, furnishTimeout)
+	defer cancel()
 	log := c.log.With("session", c.request.Session, "mount", c.outcome.Row.ID)
 	link := path.Join(c.sb.Workdir(), linkName)
-	state, err := keepLink(ctx, c.sb, sandbox.BindRoot(c.sb), link)
+	state, err := keepLink(ctx, c.sb, sandbox.BindRoot(c.sb), link, c.bringHome)
 	level := slog.LevelDebug
 	if err != nil && !errors.Is(err, sandbox.ErrUnsupported) {
 		level = slog.LevelWarn
@@ -55,9 +57,10 @@ func (s linkState) String() string {
 
 // keepLink makes link a symbolic link with the text target, and leaves one that
 // has it alone, dangling or not. Another link, an empty file (what some stores
-// turn a link into) and an empty directory give way; anything with content of
-// its own stays. The error is nil but where the state is failed.
-func keepLink(ctx context.Context, sb sandbox.Sandbox, target, link string) (linkState, error) {
+// turn a link into) and an empty directory give way. From a directory with
+// entries home takes them first, as far as it can; a file with content
+// stays. The error is nil but where the state is failed.
+func keepLink(ctx context.Context, sb sandbox.Sandbox, target, link string, home func(ctx context.Context, dir string) error) (linkState, error) {
 	links, ok := sandbox.As[sandbox.Symlinker](sb)
 	if !ok {
 		return linkFailed, fmt.Errorf("%w: no symbolic links in this sandbox", sandbox.ErrUnsupported)
@@ -71,6 +74,9 @@ func keepLink(ctx context.Context, sb sandbox.Sandbox, target, link string) (lin
 		inTheWay = sb.FS().Remove(ctx, link, nil)
 	case errors.Is(err, sandbox.ErrNotLink):
 		inTheWay = removeHollow(ctx, sb.FS(), link)
+		if errors.Is(inTheWay, sandbox.ErrNotEmpty) {
+			inTheWay = errors.Join(home(ctx, link), removeHollow(ctx, sb.FS(), link))
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return linkFailed, err
 	}

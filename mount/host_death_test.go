@@ -103,7 +103,8 @@ func TestWhatWasUnmountedBehindItsBack(t *testing.T) {
 // bindServer serves a directory by mounting it where it is wanted, in no time,
 // so that it can be used where the time is not the machine's.
 type bindServer struct {
-	base string
+	base    string
+	written bool // a note is there; the test's own
 
 	mu     sync.Mutex
 	at     []time.Time // of each call of Serve

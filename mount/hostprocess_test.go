@@ -3,11 +3,14 @@ package mount_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +26,76 @@ const (
 	hostKindVar = "BUNKROOM_TEST_HOST_KIND"
 )
 
+// diesAt runs a host in another process, which is killed before its nth call
+// to the kernel. It is false where the host had not so many, and ended well.
+func diesAt(t *testing.T, w *hostWorld, n int) bool {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), hostRootVar+"="+w.config.Root, hostBaseVar+"="+w.server.base, hostKindVar+"="+fmt.Sprint(n))
+	cmd.Stderr = os.Stderr
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("the other host: %v", err)
+	}
+	return false
+}
+
+// shortLife mounts a folder, writes to it, gives it up and closes the host,
+// and kills this process before its nth call to the kernel.
+func shortLife(n int) int {
+	ctx := context.Background()
+	server := &fuseServer{base: os.Getenv(hostBaseVar), inside: true, grace: time.Second}
+	calls := 0
+	var mu sync.Mutex
+	h, err := mount.NewHostOn(ctx, mount.HostConfig{Server: server, Root: os.Getenv(hostRootVar)},
+		mount.Limits{Probe: 5 * time.Second, FirstDelay: time.Millisecond, MaxDelay: time.Second},
+		func(string, string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; calls == n {
+				killSelf()
+				select {}
+			}
+			return nil
+		})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	m, err := h.Mount(ctx, hostSpec(folderOne))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(m.HostDir(), "note"), []byte("kept"), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(server.base, "written"), []byte("yes"), 0o600)
+	}
+	if err == nil {
+		err = m.Release(ctx)
+	}
+	if err == nil {
+		err = h.Close(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
 // hostChild mounts two folders, writes to them, says where they are and waits for its end.
 func hostChild() int {
 	ctx := context.Background()
 	kind := os.Getenv(hostKindVar)
+	if n, err := strconv.Atoi(kind); err == nil {
+		return shortLife(n)
+	}
 	server := &fuseServer{base: os.Getenv(hostBaseVar), inside: kind == "inside"}
 	h, err := mount.NewHost(ctx, mount.HostConfig{Server: server, Root: os.Getenv(hostRootVar)})
 	if err != nil {

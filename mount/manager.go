@@ -19,8 +19,16 @@ const (
 	Required                 // it does not start: *MountError
 )
 
-// DefaultTimeout bounds the carrying of one mount where Config names no other bound.
-const DefaultTimeout = 10 * time.Second
+// DefaultTimeout bounds the carrying of one mount where Config names no other
+// bound: the row, the start of what serves the folder ([DefaultStartTimeout]), and the bind.
+const DefaultTimeout = 30 * time.Second
+
+// The bounds of single steps.
+const (
+	rowTimeout     = 10 * time.Second // the row, within Config.Timeout
+	refreshTimeout = 10 * time.Second // what others have written is to be seen
+	furnishTimeout = 30 * time.Second // the link and the README
+)
 
 // cleanupTimeout bounds each undoing, which goes on when the caller's context has ended.
 const cleanupTimeout = 10 * time.Second
@@ -33,7 +41,7 @@ type Config struct {
 	Store   Store         // required
 	Mounter Mounter       // required
 	Policy  Policy        // zero = BestEffort
-	Timeout time.Duration // for each mount, from the row to the README; 0 = DefaultTimeout
+	Timeout time.Duration // for each mount, from the row until the folder lists in the sandbox; 0 = DefaultTimeout
 	NewID   func() string // mints ids, canonical UUIDs; nil = version 7
 	Log     *slog.Logger  // degraded mounts; nil = none
 }
