@@ -12,8 +12,11 @@
 // [Folders] keeps the rows of agents and sessions: it gets or makes one, and
 // looks one up without ever making one. [Catalog] is what users do with
 // mounts, each under a right of package access: make by hand, look, edit, put
-// away, list. [Purger] deletes them for good, with what they held, and a [Collector] those whose owner is gone. A [Mounter]
-// makes a folder available on this host as a directory. [Manager] does the
+// away, list. [Purger] deletes them for good, with what they held, and a
+// [Collector] those whose owner is gone. A [Mounter]
+// makes a folder available on this host as a directory; [Host] is one over a
+// [Server], which serves a folder by a process or a goroutine of its own, and
+// sees to that it lives, is stopped for certain and leaves nothing. [Manager] does the
 // whole way: row, directory, bind into the sandbox, link, README, the variable
 // and the words for the agent.
 //

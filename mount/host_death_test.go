@@ -1,3 +1,5 @@
+//go:build linux
+
 package mount_test
 
 import (
@@ -63,8 +65,8 @@ func (w *hostWorld) wantLogged(parts ...string) {
 // is not available, and Health that it is dead and why.
 func TestADeadMountIsNotAnEmptyFolder(t *testing.T) {
 	w := newHostWorld(t)
-	w.limits = mount.Limits{Probe: 300 * time.Millisecond, FirstDelay: time.Hour, MaxDelay: time.Hour}
-	w.config.StartTimeout = 300 * time.Millisecond
+	w.limits = mount.Limits{Probe: time.Second, FirstDelay: time.Hour, MaxDelay: time.Hour}
+	w.config.StartTimeout = 3 * time.Second
 	h := w.host()
 	m := w.mount(h, folderOne)
 	w.server.last().kill()

@@ -1,3 +1,5 @@
+//go:build linux
+
 package mount_test
 
 import (
@@ -18,7 +20,6 @@ import (
 // faults fails one call, and looks at each that removes something.
 type faults struct {
 	t       *testing.T
-	exempt  func(op string) bool // not counted; nil = all are
 	mu      sync.Mutex
 	calls   int
 	at      int // which call fails; 0 = none

@@ -1,3 +1,5 @@
+//go:build linux
+
 package mount_test
 
 import (
@@ -12,13 +14,6 @@ import (
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/mount"
 )
-
-// none serves nothing.
-type none struct{}
-
-func (none) Serve(context.Context, mount.Spec, string) (mount.Serving, error) {
-	return nil, mount.ErrUnavailable
-}
 
 // Trap 55: the root of the mounts lay in the temporary directory, and an agent
 // that cleaned that up deleted everybody's durable files. Such a root is

@@ -1,3 +1,5 @@
+//go:build linux
+
 package mount_test
 
 import (
@@ -191,7 +193,7 @@ func TestTheNextHostClearsAfterADeadOne(t *testing.T) {
 	for _, kind := range []string{"inside", "orphans", "hung"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newHostWorld(t)
-			w.limits.Probe = 200 * time.Millisecond
+			w.limits.Probe = time.Second
 			dead := startOther(t, w, kind)
 			dead.kill()
 			for _, dir := range dead.dirs {

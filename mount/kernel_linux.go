@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -24,16 +23,20 @@ func (linux) mountinfo() (string, error) {
 	return string(text), err
 }
 
+// list leaves package os out, whose poller must not wait for a file system
+// that this process may serve itself.
 func (linux) list(dir string) error {
-	d, err := os.Open(dir)
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return err
+		return wrap("open", dir, err)
 	}
-	defer d.Close()
-	if _, err := d.Readdirnames(1); err != nil && err != io.EOF {
-		return err
+	defer syscall.Close(fd)
+	for {
+		_, err := syscall.ReadDirent(fd, make([]byte, 4096))
+		if err != syscall.EINTR {
+			return wrap("list", dir, err)
+		}
 	}
-	return nil
 }
 
 // noFollow is UMOUNT_NOFOLLOW, which package syscall leaves out.

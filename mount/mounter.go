@@ -31,8 +31,7 @@ type Mounter interface {
 
 // Mount is one reference to a folder that is available on this host.
 //
-// What can be known of it beside, such as its health or that it is detached
-// for certain, is for optional one-method interfaces.
+// What more it can do is for optional one-method interfaces: [Reporter], [Refresher].
 type Mount interface {
 	// HostDir is the absolute path of the directory. It is constant, and the
 	// directory is usable until Release is called.

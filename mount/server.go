@@ -12,7 +12,8 @@ type Server interface {
 	// Serve begins to serve the folder of s at dir: an absolute path of an
 	// empty directory, which nobody else uses. It returns as soon as the
 	// serving has begun, without waiting for the folder to list: the Host
-	// looks for that, and at the same time whether the serving has ended.
+	// looks for that, and at the same time whether the serving has ended. ctx
+	// bounds this call alone: the serving goes on when it has ended.
 	//
 	// Errors are those of [Mounter]. After an error nothing runs, and nothing is mounted at dir.
 	Serve(ctx context.Context, s Spec, dir string) (Serving, error)
@@ -31,6 +32,8 @@ type Serving interface {
 	// Stop writes out what was written, ends the serving, and unmounts what it
 	// has mounted. nil: Done is closed, and nothing of it is left that could
 	// write or mount. An error: something may be left; call it again. Stopping twice succeeds.
+	// Where its folder does not answer, it is the Host that cuts it off, and
+	// then asks once more.
 	Stop(ctx context.Context) error
 }
 
