@@ -34,9 +34,9 @@ func (f Faulty) mountinfo() (string, error) {
 	return f.kernel.mountinfo()
 }
 
-func (f Faulty) list(dir string) error {
+func (f Faulty) list(dir string) (string, error) {
 	if err := f.Before("list", dir); err != nil {
-		return err
+		return "", err
 	}
 	return f.kernel.list(dir)
 }

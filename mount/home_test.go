@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,9 +271,9 @@ func TestCarryRefreshes(t *testing.T) {
 			{"it hangs, and does not look at its context", func(context.Context) error { <-hung; return nil }, 10 * time.Second, "deadline exceeded"},
 		} {
 			w := newWorld(t)
-			calls := 0
+			var calls atomic.Int64
 			m := w.manager(func(cfg *mount.Config) {
-				cfg.Mounter = ableMounter{w.mounter, able{refresh: func(ctx context.Context) error { calls++; return c.refresh(ctx) }}}
+				cfg.Mounter = ableMounter{w.mounter, able{refresh: func(ctx context.Context) error { calls.Add(1); return c.refresh(ctx) }}}
 			})
 			for range 2 {
 				began := time.Now()
@@ -281,8 +282,8 @@ func TestCarryRefreshes(t *testing.T) {
 					t.Errorf("%s: it took %v", c.rule, took)
 				}
 			}
-			if calls != 2 {
-				t.Errorf("%s: refreshed %d times", c.rule, calls)
+			if n := calls.Load(); n != 2 {
+				t.Errorf("%s: refreshed %d times", c.rule, n)
 			}
 			if c.logged == "" && w.log.String() != "" {
 				t.Errorf("%s: logged %s", c.rule, w.log)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/mount"
 )
 
@@ -164,6 +165,7 @@ func TestAnyStepMayFail(t *testing.T) {
 // Here it does not end, but does nothing more from that call on, and is killed.
 func TestTheProcessMayEndAtAnyStep(t *testing.T) {
 	needRoot(t)
+	need.Long(t, "a process for each call before which it may end")
 	for n := 1; n < 200; n++ {
 		w := newHostWorld(t)
 		died := diesAt(t, w, n)

@@ -11,8 +11,8 @@ import (
 type kernel interface {
 	// mountinfo is the text of what this process sees mounted.
 	mountinfo() (string, error)
-	// list reads the beginning of a directory.
-	list(dir string) error
+	// list reads the beginning of a directory, and says in which mount that was.
+	list(dir string) (mountID string, err error)
 	// unmount takes off what is mounted on top at dir, also where it is in
 	// use. With force it first fails whatever waits for that file system.
 	unmount(dir string, force bool) error

@@ -25,18 +25,35 @@ func (linux) mountinfo() (string, error) {
 
 // list leaves package os out, whose poller must not wait for a file system
 // that this process may serve itself.
-func (linux) list(dir string) error {
+func (linux) list(dir string) (string, error) {
 	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return wrap("open", dir, err)
+		return "", wrap("open", dir, err)
 	}
 	defer syscall.Close(fd)
 	for {
 		_, err := syscall.ReadDirent(fd, make([]byte, 4096))
+		if err == nil {
+			return mountOf(fd)
+		}
 		if err != syscall.EINTR {
-			return wrap("list", dir, err)
+			return "", wrap("list", dir, err)
 		}
 	}
+}
+
+// mountOf is the id of the mount that an open file is in.
+func mountOf(fd int) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if id, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strings.TrimSpace(id), nil
+		}
+	}
+	return "", errors.New("the kernel does not say in which mount a file is")
 }
 
 // noFollow is UMOUNT_NOFOLLOW, which package syscall leaves out.

@@ -9,6 +9,7 @@ import (
 
 // mountPoint is one line of /proc/self/mountinfo.
 type mountPoint struct {
+	id     string // the kernel's, of this one mount
 	device string // "major:minor" of the file system that is mounted
 	path   string
 	kind   string // of the file system, such as "ext4" or "fuse.geesefs"
@@ -50,7 +51,7 @@ func parseMount(line string) (mountPoint, error) {
 	if err != nil {
 		return mountPoint{}, err
 	}
-	m := mountPoint{device: fields[2], path: path, kind: fields[dash+1]}
+	m := mountPoint{id: fields[0], device: fields[2], path: path, kind: fields[dash+1]}
 	if !strings.HasPrefix(m.path, "/") || m.minor() == "" {
 		return mountPoint{}, errors.New("no path or no device")
 	}
@@ -90,14 +91,14 @@ func (m mountPoint) minor() string {
 
 func (m mountPoint) isFUSE() bool { return m.kind == "fuse" || strings.HasPrefix(m.kind, "fuse.") }
 
-// at reports whether something is mounted exactly at dir.
-func (t mountTable) at(dir string) bool {
+// at is the id of what is mounted on top exactly at dir; empty where nothing is.
+func (t mountTable) at(dir string) (id string) {
 	for _, m := range t {
 		if m.path == dir {
-			return true
+			id = m.id
 		}
 	}
-	return false
+	return id
 }
 
 // within is what is mounted at dir and below.

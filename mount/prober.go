@@ -22,23 +22,23 @@ type prober struct {
 }
 
 type probe struct {
-	done chan struct{}
-	err  error // good once done
+	done  chan struct{}
+	mount string // what was listed; good once done
+	err   error  // good once done
 }
 
-// ask returns the error of a listing that began after the call. ok is false
-// where there was none before ctx ended.
-func (p *prober) ask(ctx context.Context, list func() error) (err error, ok bool) {
+// ask returns what came of a listing that began after the call, and errNoAnswer where ctx ended first.
+func (p *prober) ask(ctx context.Context, list func() (string, error)) (mount string, err error) {
 	mine := p.join(list)
 	select {
 	case <-mine.done:
-		return mine.err, true
+		return mine.mount, mine.err
 	case <-ctx.Done():
-		return nil, false
+		return "", errNoAnswer
 	}
 }
 
-func (p *prober) join(list func() error) *probe {
+func (p *prober) join(list func() (string, error)) *probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now == nil {
@@ -59,9 +59,9 @@ func (p *prober) busy() bool {
 	return p.now != nil
 }
 
-func (p *prober) run(mine *probe, list func() error) {
+func (p *prober) run(mine *probe, list func() (string, error)) {
 	for mine != nil {
-		mine.err = list()
+		mine.mount, mine.err = list()
 		close(mine.done)
 		p.mu.Lock()
 		p.now, p.next = p.next, nil
@@ -70,26 +70,41 @@ func (p *prober) run(mine *probe, list func() error) {
 	}
 }
 
-// look is what is known of the folder at dir: it is mounted, by the
-// kernel's list, and lists, by listing. Of a dead one the error says why.
+// look is what is known of the folder at dir: something is mounted there, by
+// the kernel's list, and that same mount lists. Else the error says why it is not alive. Nothing but
+// the mount counts: between two mounts the directory below lists too, and is empty.
 func (p *prober) look(ctx context.Context, k kernel, dir string, timeout time.Duration) (Liveness, error) {
-	t, err := table(k)
-	if err != nil {
-		return Unresponsive, err // nothing is known of it, so nothing may rest on it
-	}
-	if !t.at(dir) {
-		return Dead, errNotMounted
+	if mounted, err := mountedAt(k, dir); mounted == "" {
+		return unmountedOr(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err, ok := p.ask(ctx, func() error { return k.list(dir) })
-	switch {
-	case !ok:
-		return Unresponsive, errNoAnswer
-	case err != nil:
+	listed, err := p.ask(ctx, func() (string, error) { return k.list(dir) })
+	if errors.Is(err, errNoAnswer) {
+		return Unresponsive, err
+	}
+	if err != nil {
 		return Dead, err
 	}
+	if mounted, err := mountedAt(k, dir); mounted != listed {
+		return unmountedOr(err)
+	}
 	return Alive, nil
+}
+
+// mountedAt is the id of what is mounted at dir; empty where nothing is, or where the error says that it can't be known.
+func mountedAt(k kernel, dir string) (string, error) {
+	t, err := table(k)
+	return t.at(dir), err
+}
+
+// unmountedOr says that nothing is mounted, unless that could not be found
+// out: then nothing is known, and nothing may rest on it.
+func unmountedOr(err error) (Liveness, error) {
+	if err != nil {
+		return Unresponsive, err
+	}
+	return Dead, errNotMounted
 }
 
 // hopeless reports whether a dead folder stays dead, though its Serving has

@@ -219,8 +219,11 @@ func (w *workplace) discard() error {
 	if err == nil {
 		err = w.kernel.rmdir(w.dir)
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = os.Remove(w.dir + lockSuffix)
+	case errors.Is(err, fs.ErrExist): // not empty, with what has been kept and told of: the next host tells again
+		err = nil
 	}
 	w.lock.Close()
 	w.lock = nil
