@@ -241,9 +241,9 @@ func TestCollectGoesOn(t *testing.T) {
 	}
 }
 
-// diesAt is a store of a process that is gone from its nth call on: either
+// mortalStore is a store of a process that is gone from its nth call on: either
 // before the call does anything, or after it did.
-type diesAt struct {
+type mortalStore struct {
 	mount.Store
 	n     int
 	after bool
@@ -251,7 +251,7 @@ type diesAt struct {
 
 var errDied = errors.New("died")
 
-func dies[T any](s *diesAt, call func() (T, error)) (T, error) {
+func dies[T any](s *mortalStore, call func() (T, error)) (T, error) {
 	var none T
 	if s.n--; s.n < 0 || s.n == 0 && !s.after {
 		return none, errDied
@@ -263,23 +263,23 @@ func dies[T any](s *diesAt, call func() (T, error)) (T, error) {
 	return got, err
 }
 
-func (s *diesAt) Scan(ctx context.Context, after mount.ID, limit int) ([]mount.Row, error) {
+func (s *mortalStore) Scan(ctx context.Context, after mount.ID, limit int) ([]mount.Row, error) {
 	return dies(s, func() ([]mount.Row, error) { return s.Store.Scan(ctx, after, limit) })
 }
 
-func (s *diesAt) Get(ctx context.Context, id mount.ID) (mount.Row, error) {
+func (s *mortalStore) Get(ctx context.Context, id mount.ID) (mount.Row, error) {
 	return dies(s, func() (mount.Row, error) { return s.Store.Get(ctx, id) })
 }
 
-func (s *diesAt) Update(ctx context.Context, id mount.ID, c mount.Change) (mount.Row, error) {
+func (s *mortalStore) Update(ctx context.Context, id mount.ID, c mount.Change) (mount.Row, error) {
 	return dies(s, func() (mount.Row, error) { return s.Store.Update(ctx, id, c) })
 }
 
-func (s *diesAt) Delete(ctx context.Context, t mount.Target, limit int) ([]mount.Row, error) {
+func (s *mortalStore) Delete(ctx context.Context, t mount.Target, limit int) ([]mount.Row, error) {
 	return dies(s, func() ([]mount.Row, error) { return s.Store.Delete(ctx, t, limit) })
 }
 
-func (s *diesAt) Forget(ctx context.Context, ids []mount.ID) error {
+func (s *mortalStore) Forget(ctx context.Context, ids []mount.ID) error {
 	_, err := dies(s, func() (struct{}, error) { return struct{}{}, s.Store.Forget(ctx, ids) })
 	return err
 }
@@ -294,7 +294,7 @@ func TestCollectorDiesAtEveryCall(t *testing.T) {
 			session := y.make(mount.Folder{Project: "web", Session: "s"})
 			stays := y.make(mount.Folder{Project: "web", Agent: "writer"})
 			y.gone[reviewer], y.gone[sessionS] = access.Yes, access.Yes
-			died := &diesAt{Store: y.shelf.store, n: n, after: after}
+			died := &mortalStore{Store: y.shelf.store, n: n, after: after}
 			y.store = died
 			for range 2 {
 				_, _ = y.collector().Collect(t.Context(), mount.CollectOptions{}) // what it says dies with it
