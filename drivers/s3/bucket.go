@@ -51,7 +51,7 @@ func OpenBucket(c BucketConfig) (*blob.Bucket, error) {
 	if c.Client == nil {
 		c.Client = plainClient()
 	}
-	o := sdk.Options{Region: region, UsePathStyle: c.PathStyle, HTTPClient: c.Client, Credentials: provider(c.Keys)}
+	o := sdk.Options{Region: region, UsePathStyle: c.PathStyle, HTTPClient: c.Client, Credentials: provider(c.Keys), HTTPSignerV4: fresh{asIs: true}}
 	blobs := &s3blob.Options{RequestChecksumCalculation: aws.RequestChecksumCalculationWhenSupported}
 	if at != "" {
 		o.BaseEndpoint = aws.String(at)

@@ -114,7 +114,7 @@ func New(c Config) (*Signer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	o := sts.Options{Region: c.Region, HTTPClient: c.Client}
+	o := sts.Options{Region: c.Region, HTTPClient: c.Client, HTTPSignerV4: fresh{}}
 	if c.STSEndpoint != "" {
 		o.BaseEndpoint = aws.String(c.STSEndpoint)
 	}
