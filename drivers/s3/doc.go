@@ -25,9 +25,9 @@
 // # Ways to mint
 //
 // [AssumeRole] and [FederationToken] sign with keys of the host, [WebIdentity]
-// shows a token in place of keys. At AWS all three work; FederationToken needs
-// the keys of a user. SeaweedFS confines with AssumeRole and WebIdentity; its
-// federation tokens may do nothing.
+// shows a token in place of keys. What they open is tried out on SeaweedFS, for
+// AssumeRole and WebIdentity; its federation tokens may do nothing. At AWS
+// FederationToken needs the keys of a user.
 //
 // Values of this package are safe for concurrent use.
 package s3

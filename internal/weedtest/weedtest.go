@@ -51,7 +51,8 @@ type Server struct {
 	issuer  *httptest.Server
 	dir     string
 	process *exec.Cmd
-	missing string // why there can't be one on this machine
+	ended   chan struct{} // closed when the process has ended
+	missing string        // why there can't be one on this machine
 	err     error
 }
 
@@ -73,7 +74,7 @@ func (s *Server) Start(t testing.TB) Access {
 func (s *Server) Stop() {
 	if s.process != nil {
 		_ = s.process.Process.Kill() // what it holds is thrown away
-		_ = s.process.Wait()
+		<-s.ended
 	}
 	if s.issuer != nil {
 		s.issuer.Close()
@@ -153,7 +154,7 @@ func (s *Server) run(program string) error {
 		text, _ := os.ReadFile(said.Name())
 		return fmt.Errorf("%w: %s", err, text[max(0, len(text)-4096):])
 	}
-	s.process = cmd
+	s.process, s.ended = cmd, ended
 	return nil
 }
 

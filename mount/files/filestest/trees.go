@@ -42,7 +42,7 @@ func checkOrder(ctx context.Context, b *bed) error {
 		return err
 	}
 	if err := same(pathsOf(l), want); err != nil {
-		return fmt.Errorf("List: %w", err)
+		return fmt.Errorf("by List: %w", err)
 	}
 	n, capped, err := b.folder.Count(ctx, "", files.ViewAll)
 	if err != nil || n != len(want) || capped {
