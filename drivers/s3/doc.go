@@ -22,6 +22,10 @@
 // for this package, and neither is one that can't mint any: then there are no
 // credentials, and never those of the host itself.
 //
+// The role's trust policy names who may assume it: the host's user, or the
+// issuer. Where it names everybody there are stores at which a folder's
+// credentials assume the role again, without the policy, and open the whole bucket.
+//
 // # Ways to mint
 //
 // [AssumeRole] and [FederationToken] sign with keys of the host, [WebIdentity]

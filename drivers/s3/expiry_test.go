@@ -173,12 +173,16 @@ func TestMintsRefused(t *testing.T) {
 	}
 }
 
-// A folder's credentials mint no others.
+// A folder's credentials mint no others: not for another folder, by whatever way.
 func TestCredentialsMintNothing(t *testing.T) {
 	s := open(t)
-	c := sign(t, s.signer(t, s.ways(t)["AssumeRole"], nil), mount.Grant{Prefix: newFolder(t)})
-	way := s3.AssumeRole{Role: weedtest.Role, Keys: func(context.Context) (s3.Keys, error) { return scoped(c), nil }}
-	if got, err := s.signer(t, way, nil).Sign(t.Context(), mount.Grant{Prefix: newFolder(t)}); !errors.Is(err, mount.ErrUnavailable) {
-		t.Errorf("%v, %v", got, err)
+	for name, way := range s.ways(t) {
+		c := sign(t, s.signer(t, way, nil), mount.Grant{Prefix: newFolder(t)})
+		own := func(context.Context) (s3.Keys, error) { return scoped(c), nil }
+		for _, again := range []s3.Way{s3.AssumeRole{Role: weedtest.Role, Keys: own}, s3.FederationToken{Keys: own}} {
+			if got, err := s.signer(t, again, nil).Sign(t.Context(), mount.Grant{Prefix: newFolder(t)}); !errors.Is(err, mount.ErrUnavailable) {
+				t.Errorf("%s, then %T: %v, %v", name, again, got, err)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package s3_test
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 
@@ -155,9 +156,6 @@ func others() []attempt {
 		{"write into another bucket", func(ctx context.Context, c *sdk.Client, f field) error { return put(ctx, c, otherBucket, f.in+"y") }},
 		{"delete from another bucket", func(ctx context.Context, c *sdk.Client, f field) error { return remove(ctx, c, otherBucket, f.in+"x") }},
 		{"write at the root of the bucket", func(ctx context.Context, c *sdk.Client, _ field) error { return put(ctx, c, bucketName, "root") }},
-		{"leave the folder by dots", func(ctx context.Context, c *sdk.Client, f field) error {
-			return put(ctx, c, bucketName, f.in+"../"+strings.TrimPrefix(f.other, "mounts/project%3ap/")+"x")
-		}},
 		{"copy from the sibling", copyFrom(func(f field) string { return bucketName + "/" + f.sibling + "x" })},
 		{"copy from another folder", copyFrom(func(f field) string { return bucketName + "/" + f.other + "x" })},
 		{"copy from another bucket", copyFrom(func(f field) string { return otherBucket + "/" + f.in + "x" })},
@@ -247,6 +245,10 @@ func TestScope(t *testing.T) {
 					if err := a.try(t.Context(), c, f); !denied(err) {
 						t.Errorf("may not %s: got %v", a.rule, err)
 					}
+				}
+				// What leaves the folder by dots is refused, be it as a key that can't be one.
+				if err := put(t.Context(), c, bucketName, f.in+"../"+path.Base(f.other)+"/x"); err == nil {
+					t.Error("it leaves the folder by dots")
 				}
 				for _, key := range f.outside() {
 					if err := get(t.Context(), s.admin, bucketName, key); err != nil {

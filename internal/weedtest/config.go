@@ -10,7 +10,10 @@ import (
 	"strings"
 )
 
-const loopback = "127.0.0.1"
+const (
+	loopback = "127.0.0.1"
+	provider = "issuer" // the name of the issuer at the server
+)
 
 // ports are those the server listens at.
 type ports struct{ master, masterRPC, volume, volumeRPC, filer, filerRPC, s3, s3RPC int }
@@ -64,9 +67,11 @@ func writeConfig(name, issuer string) error {
 	allow := func(actions, resource string) object {
 		return object{"Effect": "Allow", "Action": list{actions}, "Resource": list{resource}}
 	}
+	// A role that anybody may assume could be assumed with a folder's own
+	// credentials, and then opens the whole bucket.
 	trust := object{"Version": "2012-10-17", "Statement": list{
-		object{"Effect": "Allow", "Principal": object{"AWS": "*"}, "Action": list{"sts:AssumeRole"}},
-		object{"Effect": "Allow", "Principal": object{"Federated": issuer}, "Action": list{"sts:AssumeRoleWithWebIdentity"}},
+		object{"Effect": "Allow", "Principal": object{"AWS": "arn:aws:iam::000000000000:user/admin"}, "Action": list{"sts:AssumeRole"}},
+		object{"Effect": "Allow", "Principal": object{"Federated": provider}, "Action": list{"sts:AssumeRoleWithWebIdentity"}},
 	}}
 	text, err := json.Marshal(object{
 		"identities": list{object{
@@ -77,7 +82,7 @@ func writeConfig(name, issuer string) error {
 			"tokenDuration": ShortTTL.String(), "maxSessionLength": "12h", "issuer": "weedtest",
 			"signingKey": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
 		},
-		"providers": list{object{"name": "issuer", "type": "oidc", "enabled": true, "config": object{
+		"providers": list{object{"name": provider, "type": "oidc", "enabled": true, "config": object{
 			"issuer": issuer, "clientId": Audience, "jwksUri": issuer + "/.well-known/jwks.json",
 		}}},
 		"policy": object{"defaultEffect": "Deny", "storeType": "memory"},
