@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 
@@ -60,6 +61,8 @@ func OpenBucket(c BucketConfig) (*blob.Bucket, error) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		blobs.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}
+	q := quirks{plain: sdk.New(o), loose: at != ""}
+	o.APIOptions = []func(*middleware.Stack) error{q.add}
 	return s3blob.OpenBucket(context.Background(), sdk.New(o), c.Bucket, blobs)
 }
 
