@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
@@ -80,6 +82,57 @@ func TestFilesWithScopedCredentials(t *testing.T) {
 		t.Errorf("another folder: %v", err)
 	}
 }
+
+// An upload that is given up leaves no parts behind, whatever ended it.
+func TestUploadsGivenUp(t *testing.T) {
+	s := open(t)
+	fs, err := files.New(files.Config{Bucket: s.bucket(t, adminKeys()), Namespace: "given-up"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := fs.Folder(mount.Row{ID: id1, Scope: "project:p", Kind: mount.KindAgent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const large = 17 << 20 // in three parts
+	broke := errors.New("broke")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := false
+	for what, end := range map[string]func() error{
+		"its body broke":    func() error { return broke },
+		"its context ended": func() error { cancel(); return io.EOF },
+	} {
+		body := io.MultiReader(io.LimitReader(zeros{}, large), ends{func() error {
+			l, err := s.admin.ListMultipartUploads(t.Context(), &sdk.ListMultipartUploadsInput{Bucket: aws.String(bucketName), Prefix: aws.String("given-up/")})
+			begun = begun || err == nil && len(l.Uploads) > 0
+			return end()
+		}})
+		if _, err := d.Write(ctx, "x", body, nil); !errors.Is(err, broke) && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if ctx.Err() != nil {
+			ctx = t.Context()
+		}
+		l, err := s.admin.ListMultipartUploads(t.Context(), &sdk.ListMultipartUploadsInput{Bucket: aws.String(bucketName), Prefix: aws.String("given-up/")})
+		if err != nil || len(l.Uploads) != 0 {
+			t.Errorf("%s: %d uploads are left, %v", what, len(l.Uploads), err)
+		}
+	}
+	if !begun {
+		t.Error("no upload in parts was begun")
+	}
+}
+
+// zeros is endless.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// ends ends a body.
+type ends struct{ do func() error }
+
+func (e ends) Read([]byte) (int, error) { return 0, e.do() }
 
 func TestPreconditionOfAnotherBucket(t *testing.T) {
 	b := memblob.OpenBucket(nil)

@@ -34,6 +34,9 @@ func (q quirks) add(stack *middleware.Stack) error {
 func (q quirks) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
+	if err := q.nameable(in.Parameters); err != nil {
+		return out, metadata, err
+	}
 	switch p := in.Parameters.(type) {
 	case *sdk.AbortMultipartUploadInput:
 		// What gives an upload up is mostly that the context has ended. The parts
@@ -61,6 +64,34 @@ func (q quirks) handle(ctx context.Context, in middleware.InitializeInput, next 
 		return out, metadata, err
 	}
 	return next.HandleInitialize(ctx, in)
+}
+
+// errBackslash says that a name can't be had at stores that are not AWS.
+var errBackslash = errors.New("this store can't have a backslash in a name")
+
+// nameable refuses a backslash in a key where the store is loose: there are
+// some that take it for a slash, and so for another file.
+func (q quirks) nameable(parameters any) error {
+	var key *string
+	err := error(&types.NotFound{})
+	switch p := parameters.(type) {
+	case *sdk.HeadObjectInput:
+		key = p.Key
+	case *sdk.GetObjectInput:
+		key = p.Key
+	case *sdk.DeleteObjectInput:
+		key = p.Key
+	case *sdk.PutObjectInput:
+		key, err = p.Key, errBackslash
+	case *sdk.CreateMultipartUploadInput:
+		key, err = p.Key, errBackslash
+	case *sdk.CopyObjectInput:
+		key, err = p.Key, errBackslash
+	}
+	if q.loose && strings.Contains(aws.ToString(key), `\`) {
+		return err
+	}
+	return nil
 }
 
 // marked finds out whether there is an object of exactly that key. It would be

@@ -48,7 +48,7 @@ func checkMissing(ctx context.Context, b *bed) error {
 func checkNames(ctx context.Context, b *bed) error {
 	names := []string{
 		" lead", "#hash", "%2F", "%zz", "&amp;", "+", "...", "A", "a", "a b", "a+b", "a=b?c", "a~", "ü", "日本", "\u00fc\u0301",
-		`quote"'`, `back\slash`, "star*", "<xml>", strings.Repeat("long", 50), "🙂",
+		`quote"'`, "star*", "<xml>", strings.Repeat("long", 50), "🙂",
 	}
 	if err := b.fill(ctx, names...); err != nil {
 		return err
@@ -79,6 +79,31 @@ func checkNames(ctx context.Context, b *bed) error {
 		return fmt.Errorf("%d of %d are listed", len(l.Entries), len(names))
 	}
 	return nil
+}
+
+func checkBackslash(ctx context.Context, b *bed) error {
+	const name = `a\b`
+	if err := b.fill(ctx, "a/b"); err != nil {
+		return err
+	}
+	want := []string{"a/b"}
+	if _, err := b.put(ctx, name, name, nil); err == nil {
+		want = append(want, name)
+		if err := b.holds(ctx, name, name); err != nil {
+			return err
+		}
+	} else {
+		_, stat := b.folder.Stat(ctx, name)
+		_, open := b.folder.Open(ctx, name, nil)
+		_, remove := b.folder.Delete(ctx, name, nil)
+		if err := errors.Join(gone(stat, name), gone(open, name), gone(remove, name)); err != nil {
+			return err
+		}
+		if _, err := b.folder.Copy(ctx, "a/b", name, nil); err == nil {
+			return fmt.Errorf("%q can't be written, and is copied to", name)
+		}
+	}
+	return errors.Join(b.has(ctx, want...), b.holds(ctx, "a/b", "a/b"))
 }
 
 func checkRanges(ctx context.Context, b *bed) error {

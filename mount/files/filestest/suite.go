@@ -40,6 +40,7 @@ func checks() []check {
 		{"one makes it", "of many who make one file new at once, one does", checkOneMakes},
 		{"missing", "what is not there is not found, whatever is asked of it", checkMissing},
 		{"names", "a name of any characters is a file of its own", checkNames},
+		{"backslash", "a name with a backslash is a file of its own or can't be had, and is never another file's", checkBackslash},
 		{"order", "lists are by path in order of bytes, over more than one page", checkOrder},
 		{"level", "one directory is listed as its files and its directories, each once", checkLevel},
 		{"markers", "an empty directory is there until it is deleted", checkMarkers},

@@ -15,7 +15,7 @@ import (
 const pages = 1050
 
 func checkOrder(ctx context.Context, b *bed) error {
-	want := []string{"a", "a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/b/c", "aa", "ab/x", "B", "ü", "z"}
+	want := []string{"a b", "a!", "a-b", "a.b", "a/b", "a/b-c", "a/c/d", "aa", "ab/x", "B", "ü", "z"}
 	for i := len(want); i < pages; i++ {
 		want = append(want, fmt.Sprintf("d%02d/f%04d", i%7, i))
 	}
