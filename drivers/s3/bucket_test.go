@@ -3,7 +3,6 @@ package s3_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	"github.com/bunkroom/bunkroom/drivers/s3"
+	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/mount/files"
 	"github.com/bunkroom/bunkroom/mount/files/filestest"
@@ -41,9 +41,8 @@ func (s store) bucket(t testing.TB, k s3.Keys) *blob.Bucket {
 // What package files needs of a bucket, a real store does.
 func TestFiles(t *testing.T) {
 	s := open(t)
-	var n atomic.Int64
 	filestest.TestBucket(t, files.Caps{IfAbsent: files.Native, IfMatch: files.Native, DeleteIfMatch: files.Native}, func(t *testing.T) files.Config {
-		return files.Config{Bucket: s.bucket(t, adminKeys()), Precondition: s3.Precondition, Namespace: fmt.Sprint("files-", n.Add(1))}
+		return files.Config{Bucket: s.bucket(t, adminKeys()), Precondition: s3.Precondition, Namespace: id.New()}
 	})
 }
 

@@ -29,6 +29,7 @@ func TestMemoryWhereOthersWrite(t *testing.T) {
 
 // What a bucket can't do is found, by the check that is for it.
 func TestChecksFindWhatIsBroken(t *testing.T) {
+	slow := []string{"order", "large", "failing body", "ended context"}
 	all := files.Caps{IfAbsent: files.Native, IfMatch: files.Locked, DeleteIfMatch: files.Locked}
 	for _, c := range []struct {
 		broken string
@@ -65,8 +66,12 @@ func TestChecksFindWhatIsBroken(t *testing.T) {
 		}, []string{"delete"}},
 	} {
 		for _, one := range checks() {
+			finds := c.found == nil || slices.Contains(c.found, one.name)
+			if !finds && slices.Contains(slow, one.name) {
+				continue
+			}
 			err := one.try(t.Context(), c.open(t), c.want)
-			switch finds := c.found == nil || slices.Contains(c.found, one.name); {
+			switch {
 			case finds && err == nil:
 				t.Errorf("%s: %s does not find it", c.broken, one.name)
 			case !finds && err != nil:
