@@ -4,13 +4,14 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .NOTPARALLEL:
-.PHONY: deps test check lint quick sim bench fmt clean
+.PHONY: deps deps-debian test check lint quick sim bench fmt clean
 
 # The modules with tests; the published one is ".".
 MODULES := . internal/e2e
 
 CACHE       := $(CURDIR)/.cache
 STATICCHECK := $(CACHE)/bin/staticcheck
+WEED        := $(CACHE)/bin/weed-$(shell awk '$$1 == "github.com/seaweedfs/seaweedfs" { print $$2 }' internal/tools/weed/go.mod)
 SKIPS       := $(CACHE)/skips
 
 # What is built here is thrown away: the state of the repository need not be in it.
@@ -24,7 +25,17 @@ endef
 # deps asks for what each component is needed for, and installs what is missing
 # where it can: as root, on Debian and its like. The package postgresql starts a
 # server of its own, which no test uses: they start theirs with its programs.
-deps:
+# The S3 server of the tests is built once for each version, in about ten minutes.
+deps: deps-debian
+	@if [ -x $(WEED) ]; then exit 0; fi; \
+	mkdir -p $(dir $(WEED)); \
+	echo "==> building $(notdir $(WEED)), which takes some minutes"; \
+	if ! nice go build -C internal/tools/weed -trimpath -ldflags '-s -w' -o $(WEED) github.com/seaweedfs/seaweedfs/weed; then \
+		echo "missing: weed, which could not be built"; \
+		echo "without it the tests that need it skip, or fail where BUNKROOM_REQUIRE names it"; \
+	fi
+
+deps-debian:
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	command -v fusermount3 >/dev/null || missing="$$missing fuse3"; \
@@ -61,7 +72,7 @@ lint: deps $(STATICCHECK)
 	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
-	@$(call in,$(MODULES) internal/tools,go mod tidy -diff)
+	@$(call in,$(MODULES) internal/tools internal/tools/weed,go mod tidy -diff)
 
 $(STATICCHECK): internal/tools/go.mod internal/tools/go.sum
 	@mkdir -p $(@D)

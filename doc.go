@@ -37,6 +37,7 @@
 //	drivers/postgres every store in a Postgres database, for several replicas
 //	drivers/local    sandboxes as confined processes of this host
 //	drivers/dir      mounts as plain directories
+//	drivers/s3       buckets, and credentials that open one folder of them
 //	drivers/cloudevents meter events over HTTP
 //
 // A room imports only those above it in this list, and no driver another. What

@@ -32,6 +32,7 @@ var house = []room{
 	{Path: "internal/host", Floor: 1, Only: []string{"access"}},
 	{Path: "internal/need", Floor: 0, Only: []string{}},
 	{Path: "internal/pgtest", Floor: 0},
+	{Path: "internal/weedtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},
 	{Path: "internal/sim", Floor: 0, Only: []string{}}, // tests only, which import the drivers
 	{Path: "billing", Floor: 1, Only: []string{"access"}},
@@ -42,6 +43,7 @@ var house = []room{
 	{Path: "session/shell", Floor: 4},
 	{Path: "session/layout", Floor: 4},
 	{Path: "mount/files", Floor: 4, Links: gocloud},
+	{Path: "mount/files/filestest", Floor: 5, Links: gocloud}, // its checks go through mount/files
 	{Path: "session/agenttool", Floor: 5},
 	{Path: "internal/sqlstore", Floor: 6, Links: bun},
 	{Path: "drivers/memory", Floor: drivers},
@@ -50,6 +52,7 @@ var house = []room{
 	{Path: "drivers/local/...", Floor: drivers, Links: []string{"golang.org/x/sys"}},
 	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},
 	{Path: "drivers/postgres", Floor: drivers, Links: slices.Concat(bun, postgres)},
+	{Path: "drivers/s3", Floor: drivers, Links: slices.Concat(gocloud, aws)},
 	{Path: "examples/...", Floor: lobby, Links: slices.Concat(bun, sqlite)},
 	{Path: "internal/crash/...", Floor: lobby, Links: slices.Concat(bun, sqlite, postgres)},
 }
@@ -76,6 +79,31 @@ var gocloud = []string{
 	"google.golang.org/genproto/googleapis/rpc",
 	"google.golang.org/grpc",
 	"google.golang.org/protobuf",
+}
+
+// aws is what the SDK's clients of S3 and STS link, and gocloud.dev's bucket
+// of S3, which brings the rest of the SDK's configuration.
+var aws = []string{
+	"github.com/aws/aws-sdk-go-v2",
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream",
+	"github.com/aws/aws-sdk-go-v2/config",
+	"github.com/aws/aws-sdk-go-v2/credentials",
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds",
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager",
+	"github.com/aws/aws-sdk-go-v2/internal/configsources",
+	"github.com/aws/aws-sdk-go-v2/internal/endpoints/v2",
+	"github.com/aws/aws-sdk-go-v2/internal/v4a",
+	"github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding",
+	"github.com/aws/aws-sdk-go-v2/service/internal/checksum",
+	"github.com/aws/aws-sdk-go-v2/service/internal/presigned-url",
+	"github.com/aws/aws-sdk-go-v2/service/internal/s3shared",
+	"github.com/aws/aws-sdk-go-v2/service/s3",
+	"github.com/aws/aws-sdk-go-v2/service/signin",
+	"github.com/aws/aws-sdk-go-v2/service/sso",
+	"github.com/aws/aws-sdk-go-v2/service/ssooidc",
+	"github.com/aws/aws-sdk-go-v2/service/sts",
+	"github.com/aws/smithy-go",
+	"github.com/google/wire",
 }
 
 // bun is what uptrace/bun links.

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package weedtest
+
+import "syscall"
+
+func attributes() *syscall.SysProcAttr { return nil }
