@@ -63,6 +63,10 @@ func NewBook(now time.Time) *Book {
 
 // Add adds what the ledger has. What it does not have need not be added.
 func (b *Book) Add(f Facts) {
+	if n := len(f.Marks); n > 0 && len(b.marks)+len(b.entries) == 0 { // a tick of a meter has a thousand, and an entry comes of each
+		b.marks, b.dirty.marks = make(map[MarkKey]*Mark, n), make(map[MarkKey]bool, n)
+		b.entries, b.changes.Entries = make(map[string]Entry, n), slices.Grow(b.changes.Entries, n)
+	}
 	for _, a := range f.Accounts {
 		b.accounts[a.Payer] = &a
 	}

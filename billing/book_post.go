@@ -147,7 +147,7 @@ func (b *Book) charge(p Post, mark *Mark) (Micros, error) {
 	a := b.account(p.Payer)
 	a.Day, a.Spent, a.Debt = account.Day, spent, debt
 
-	var postings []Posting
+	postings := make([]Posting, 0, len(draws)+2)
 	for _, d := range draws {
 		b.draw(p.Payer, d.Grant, d.Amount)
 		postings = append(postings, Posting{grantAccount(d.Grant), -d.Amount})

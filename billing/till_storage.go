@@ -25,8 +25,9 @@ type StorageMeter interface {
 	// ChargeStorage charges what each sandbox has held since it was charged
 	// last, the charge and its watermark in one transaction. The answers
 	// have the order of uses, at most [MaxPosts]. Called again it charges what has come since, and
-	// several callers at once charge nothing twice: those that come late get a
-	// [*MarkError]. Where there is nothing to charge the answer is Repeated.
+	// several callers at once charge nothing twice: those that come late, or whose
+	// clock is behind the watermark, get a [*MarkError]. Where the answer has no
+	// error all that was held up to Now is charged; it is Repeated where there was nothing to charge any more.
 	ChargeStorage(ctx context.Context, uses []StorageUse) ([]Posted, error)
 }
 
@@ -47,6 +48,10 @@ func (g *Till) ChargeStorage(ctx context.Context, uses []StorageUse) ([]Posted, 
 	var at []int // of each post, its place in uses
 	for i, u := range uses {
 		quantity, ok := StorageCharge(u.Stored, marks[i], u.Now)
+		if !ok && u.Stored.At(u.Now) > marks[i].Total { // it was charged by a clock that was ahead: the rest is, once that is past
+			out[i].Err = &MarkError{MarkKey: keys[i], From: u.Now, Through: marks[i].Through}
+			continue
+		}
 		if !ok {
 			out[i].Repeated = true
 			continue

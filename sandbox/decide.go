@@ -264,7 +264,7 @@ func observedLive(row Row, f Facts, e Observed) (Step, error) {
 	}
 	// Lost is no proof of death: what was the machine is still to be killed, should it turn up.
 	dead := row.tombstone(row.Incarnation)
-	dead.Delay = lag
+	dead.Delay, dead.Origin = lag, OriginLost
 	row.State, row.AbsentSince = Lost, time.Time{}
 	step := write(row)
 	step.Bury = []Tombstone{dead}

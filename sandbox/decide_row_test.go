@@ -21,6 +21,10 @@ func TestDecideRowBuried(t *testing.T) { // rule 3: the trigger fires in every s
 					want = sandbox.Tombstone{
 						TombstoneKey: sandbox.TombstoneKey{Sandbox: "s", Generation: 7, Incarnation: incarnation},
 						Name:         "name-g7", Provider: "p", Host: "here", Payer: "payer", Deployment: "d", NotBefore: later,
+						Origin: sandbox.OriginTornDown,
+					}
+					if state == sandbox.Lost { // whoever proves it gone has to know
+						want.Origin = sandbox.OriginLost
 					}
 				}
 				if diff := cmp.Diff(want, got); diff != "" || ok != buried {

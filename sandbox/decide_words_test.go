@@ -190,7 +190,7 @@ func tombstone(g *given, i sandbox.Incarnation, notBefore time.Time) sandbox.Tom
 	return sandbox.Tombstone{
 		TombstoneKey: sandbox.TombstoneKey{Sandbox: g.row.ID, Generation: g.row.Generation, Incarnation: i},
 		Name:         g.row.Name, Provider: g.row.Provider, Host: g.row.Host, Payer: g.row.Payer, Deployment: g.row.Deployment,
-		NotBefore: notBefore,
+		NotBefore: notBefore, Origin: sandbox.OriginTornDown,
 	}
 }
 
@@ -202,11 +202,16 @@ func beginMore(g *given, clock time.Time, a *after) {
 }
 
 func buryRow(g *given, _ time.Time, a *after) {
-	a.bury = []sandbox.Tombstone{tombstone(g, g.row.Incarnation, g.row.NotBefore)}
+	t := tombstone(g, g.row.Incarnation, g.row.NotBefore)
+	if g.row.State == sandbox.Lost {
+		t.Origin = sandbox.OriginLost
+	}
+	a.bury = []sandbox.Tombstone{t}
 }
 
 func buryLost(g *given, clock time.Time, a *after) {
 	t := tombstone(g, g.row.Incarnation, time.Time{})
+	t.Origin = sandbox.OriginLost
 	if lag := g.facts.Caps.Lag(); lag > 0 {
 		t.NotBefore = clock.Add(lag)
 	}

@@ -82,7 +82,7 @@ func DecideOrphan(o Orphan, f OrphanFacts) (OrphanVerdict, Tombstone) {
 	return OrphanProven, Tombstone{
 		TombstoneKey: key,
 		Name:         o.Listed.Ref.Name, Provider: o.Listed.Ref.Provider, Host: o.Listed.Ref.Host,
-		Payer: o.Row.Payer, Deployment: f.Deployment,
+		Payer: o.Row.Payer, Deployment: f.Deployment, Origin: OriginTornDown,
 	}
 }
 

@@ -108,7 +108,7 @@ func TestDecideOrphan(t *testing.T) { // rule 10
 			if verdict == sandbox.OrphanProven {
 				want = sandbox.Tombstone{
 					TombstoneKey: sandbox.TombstoneKey{Sandbox: "s", Generation: 7, Incarnation: "i1"},
-					Name:         "name-g7", Provider: "p", Host: "here", Payer: o.Row.Payer, Deployment: "d",
+					Name:         "name-g7", Provider: "p", Host: "here", Payer: o.Row.Payer, Deployment: "d", Origin: sandbox.OriginTornDown,
 				}
 			}
 			if tomb != want {

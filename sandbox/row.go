@@ -94,6 +94,7 @@ type Tombstone struct {
 	Host       string
 	Payer      access.UserID
 	Deployment string
+	Origin     Origin // why it is there; the first reason stays
 
 	NotBefore   time.Time     // before this, absence proves nothing
 	Delay       time.Duration // not stored: Commit sets NotBefore to its clock plus this, where it is over 0
@@ -102,6 +103,17 @@ type Tombstone struct {
 	Attempts    int64         // passes that did not end in proof
 	LastError   string        // of the latest pass, for the operator
 }
+
+// Origin is why a machine is in the outbox.
+type Origin string
+
+// The origins. The empty one is not known: it was written by an earlier program.
+const (
+	// OriginTornDown: that the machine be destroyed was decided, or it is no row's.
+	OriginTornDown Origin = "torn down"
+	// OriginLost: nobody decided that. Its provider did not show it.
+	OriginLost Origin = "lost"
+)
 
 // Ref names the tombstone's machine to its provider.
 func (t Tombstone) Ref() Ref {
@@ -119,6 +131,9 @@ func (r Row) Buried() (Tombstone, bool) {
 	}
 	t := r.tombstone(r.Incarnation)
 	t.NotBefore = r.NotBefore
+	if r.State == Lost {
+		t.Origin = OriginLost
+	}
 	return t, true
 }
 
@@ -126,6 +141,7 @@ func (r Row) tombstone(i Incarnation) Tombstone {
 	return Tombstone{
 		TombstoneKey: TombstoneKey{Sandbox: r.ID, Generation: r.Generation, Incarnation: i},
 		Name:         r.Name, Provider: r.Provider, Host: r.Host, Payer: r.Payer, Deployment: r.Deployment,
+		Origin: OriginTornDown,
 	}
 }
 

@@ -26,7 +26,7 @@ var (
 	machineLimit = []session.Limit{{Kind: session.MachinesPerPayer, Scope: "ann", Max: 3}}
 	buried       = sandbox.Tombstone{
 		TombstoneKey: sandbox.TombstoneKey{Sandbox: "b", Generation: 3, Incarnation: "m"},
-		Name:         "bkr-k-g3", Provider: "memory", Payer: "ann",
+		Name:         "bkr-k-g3", Provider: "memory", Payer: "ann", Origin: sandbox.OriginTornDown,
 	}
 )
 
@@ -180,7 +180,7 @@ func TestDecideWhatIsSeen(t *testing.T) {
 	wantDecision(t, "rule 8: a second not-found inside the lag is no second", live, seen(), session.Decision{}, sandbox.ErrUnavailable)
 	live.Sandbox.AbsentSince = t0.Add(-time.Minute)
 	lost, dead := live.Sandbox, buried
-	lost.State, lost.AbsentSince, dead.Delay = sandbox.Lost, time.Time{}, time.Minute
+	lost.State, lost.AbsentSince, dead.Delay, dead.Origin = sandbox.Lost, time.Time{}, time.Minute, sandbox.OriginLost
 	wantDecision(t, "rule 6: lost is no proof of death: the machine goes to the outbox in the same commit", live, seen(), session.Decision{
 		Change: session.Change{Sandbox: &lost, Bury: []sandbox.Tombstone{dead}},
 	}, nil)

@@ -66,11 +66,15 @@ func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
 }
 
 // ofLoss reports whether a tombstone is of a machine that was lost: nobody
-// decided that it be destroyed, but its provider did not show it. Only a lost
+// decided that it be destroyed, but its provider did not show it. One that an
+// earlier program wrote does not say so: only a lost
 // machine's tombstone names it and has a moment before which absence proves
 // nothing; where the provider hides nothing it has none, and the row tells as
 // long as it has no new machine.
 func ofLoss(t sandbox.Tombstone, row sandbox.Row) bool {
+	if t.Origin != "" {
+		return t.Origin == sandbox.OriginLost
+	}
 	lost := row.State == sandbox.Lost && row.Generation == t.Generation && row.Incarnation == t.Incarnation
 	return t.Incarnation != "" && (lost || !t.NotBefore.IsZero())
 }

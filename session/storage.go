@@ -138,7 +138,11 @@ func (k *Keeper) ChargeStorage(ctx context.Context) (StorageReport, error) {
 		if err != nil {
 			return rep, errors.Join(fault, err)
 		}
-		fault = errors.Join(fault, k.chargePage(ctx, meter, page, who, &rep))
+		done, err := k.chargePage(ctx, meter, page, who, &rep)
+		fault = errors.Join(fault, err)
+		if len(done) > 0 { // what is charged and not noted is looked at once more, and charged nothing
+			fault = errors.Join(fault, k.machines.rows.store.StorageCharged(ctx, done))
+		}
 		if len(page) < MaxKnown || ctx.Err() != nil {
 			return rep, errors.Join(fault, ctx.Err())
 		}
@@ -146,9 +150,11 @@ func (k *Keeper) ChargeStorage(ctx context.Context) (StorageReport, error) {
 	}
 }
 
-// chargePage charges whoever pays for each; rep counts what it comes to.
-func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, page []Snapshot, who func(Snapshot) access.UserID, rep *StorageReport) error {
+// chargePage charges whoever pays for each; rep counts what it comes to. It
+// returns those of which there is no more to come as long as their rows stay as they are.
+func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, page []Snapshot, who func(Snapshot) access.UserID, rep *StorageReport) (done []StorageCharged, fault error) {
 	var uses []billing.StorageUse
+	var rows []sandbox.Row // of each use
 	for _, s := range page {
 		rep.Looked++
 		row := s.Sandbox
@@ -164,17 +170,20 @@ func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, pag
 			Sandbox: string(row.ID), Class: billing.Class(row.Spec.Class), Payer: payer, Session: row.Session,
 			Project: s.project(), Stored: stored(row), Since: s.bornAt(), Now: s.Now,
 		})
+		rows = append(rows, row)
 	}
 	if len(uses) == 0 {
-		return nil
+		return nil, nil
 	}
 	posted, err := meter.ChargeStorage(ctx, uses)
 	if err != nil {
 		rep.Failed += len(uses)
-		return err
+		return nil, err
 	}
-	var fault error
 	for i, p := range posted {
+		if p.Err == nil && stored(rows[i]).Bytes == 0 {
+			done = append(done, StorageCharged{rows[i].ID, rows[i].StoredUsed})
+		}
 		var mark *billing.MarkError
 		var unpriced *billing.NoTariffError
 		switch {
@@ -190,7 +199,7 @@ func (k *Keeper) chargePage(ctx context.Context, meter billing.StorageMeter, pag
 			rep.Amount += p.Charged
 		}
 	}
-	return fault
+	return done, fault
 }
 
 // storagePayer tells who pays for what a sandbox holds, empty where that can't
@@ -263,6 +272,6 @@ func (k *Keeper) chargeLast(ctx context.Context, batch []Address) (lost int, err
 	pays := k.storagePayer(ctx)
 	who := func(s Snapshot) access.UserID { return cmp.Or(pays(s), s.Sandbox.Payer, s.Session.Owner) }
 	var rep StorageReport
-	err = k.chargePage(ctx, meter, page, who, &rep)
+	_, err = k.chargePage(ctx, meter, page, who, &rep)
 	return rep.Unresolved, err
 }

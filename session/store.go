@@ -68,12 +68,18 @@ type Store interface {
 	// its host. It counts no further than q.Limit.
 	Missing(ctx context.Context, q MissingQuery) (int, error)
 
-	// Stored reads a page of the sandboxes whose disks hold something, as far
-	// as was measured, or have held something: those with MeasuredBytes or
-	// StoredUsed over 0, each with its session or environment, in the order of their
+	// Stored reads a page of the sandboxes whose storage may be charged for:
+	// those that are live with MeasuredBytes over 0, and those whose StoredUsed
+	// is over what StorageCharged has noted; each with its session or environment, in the order of their
 	// ids, which is that of bytes, at most limit and [MaxKnown]. after is the last id of
 	// the page before; empty begins. Fewer than limit: that was all.
 	Stored(ctx context.Context, after sandbox.ID, limit int) ([]Snapshot, error)
+
+	// StorageCharged notes up to what StoredUsed sandboxes were charged for, so
+	// that Stored leaves out what has no more to come, however much of it there
+	// is. It lowers nothing, raises no version, and is nothing to base a decision
+	// on. What is not there is not an error. At most [MaxKnown].
+	StorageCharged(ctx context.Context, charged []StorageCharged) error
 
 	// Owned lists at most limit of what a purge of t deletes, in the order in
 	// which it does: sessions, environments, and with t.History conversations;
@@ -318,6 +324,12 @@ const MaxNames = 10_000
 
 // MaxKnown is the most machines that are asked for at once.
 const MaxKnown = 1000
+
+// StorageCharged says how much of what a sandbox's disks have held was charged for.
+type StorageCharged struct {
+	Sandbox sandbox.ID
+	Used    int64 // the StoredUsed that the charge went by
+}
 
 // MissingQuery asks how many machines of a provider are missing.
 type MissingQuery struct {

@@ -138,6 +138,7 @@ func (tx *commit) write(c session.Change) error {
 		if err := tx.attempts(t.TombstoneKey, t.Attempts-1); err != nil {
 			return err
 		}
+		t.Origin = tx.outbox[t.TombstoneKey].Origin
 		tx.entomb(t)
 	}
 	for _, t := range c.Prove {
@@ -148,7 +149,7 @@ func (tx *commit) write(c session.Change) error {
 	}
 	for _, id := range c.Waited {
 		if r, there := tx.sandboxes[id]; there {
-			put(tx, tx.sandboxes, id, storedRow{r.Row, tx.next(), tx.clock})
+			put(tx, tx.sandboxes, id, storedRow{r.Row, tx.next(), tx.clock, r.charged})
 		}
 	}
 	for _, a := range c.Delete {
@@ -241,7 +242,7 @@ func (tx *commit) sandbox(r sandbox.Row) error {
 	for _, t := range []*time.Time{&r.Deadline, &r.MaxDeadline, &r.NotBefore, &r.AbsentSince, &r.LiveAt, &r.DestroyedAt, &r.MeasuredAt, &r.StoredAt} {
 		*t = moment(*t)
 	}
-	put(tx, tx.sandboxes, r.ID, storedRow{r, tx.next(), tx.clock})
+	put(tx, tx.sandboxes, r.ID, storedRow{r, tx.next(), tx.clock, stored.charged})
 	return nil
 }
 

@@ -26,6 +26,7 @@ type (
 		sandbox.Row
 		since   int64
 		written time.Time
+		charged int64 // of StoredUsed
 	}
 	storedTombstone struct {
 		sandbox.Tombstone

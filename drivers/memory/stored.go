@@ -25,7 +25,7 @@ func (s sessionStore) Stored(ctx context.Context, after sandbox.ID, limit int) (
 	defer db.mu.Unlock()
 	var ids []sandbox.ID
 	for id, r := range db.sandboxes {
-		if id > after && (r.MeasuredBytes > 0 || r.StoredUsed > 0) {
+		if id > after && (r.State == sandbox.Live && r.MeasuredBytes > 0 || r.StoredUsed > r.charged) {
 			ids = append(ids, id)
 		}
 	}
@@ -37,4 +37,23 @@ func (s sessionStore) Stored(ctx context.Context, after sandbox.ID, limit int) (
 		page = append(page, session.Snapshot{Now: now, Session: db.sessions[r.Session], Environment: db.environments[r.Environment], Sandbox: r})
 	}
 	return page, nil
+}
+
+func (s sessionStore) StorageCharged(ctx context.Context, charged []session.StorageCharged) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(charged) > session.MaxKnown {
+		return &access.FieldError{Field: "charged", Rule: fmt.Sprintf("must be at most %d", session.MaxKnown)}
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, c := range charged {
+		if r, there := db.sandboxes[c.Sandbox]; there && r.charged < c.Used {
+			r.charged = c.Used
+			db.sandboxes[c.Sandbox] = r
+		}
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ const (
 		b.state, b.generation, b.name, b.incarnation, b.host, b.nonce, b.deadline, b.max_deadline, b.not_before, b.absent_since,
 		b.attempts, b.live_at, b.destroyed_at, b.measured_bytes, b.measured_at, b.measured_incarnation, b.stored_used, b.stored_at`
 	tombstoneColumns = `o.sandbox_id, o.generation, o.incarnation, o.name, o.provider, o.host, o.payer, o.deployment,
-		o.not_before, o.absent_since, o.attempts, o.last_error`
+		o.origin, o.not_before, o.absent_since, o.attempts, o.last_error`
 	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.sandbox_id, l.fence, l.until_at`
 	mountColumns = `id, version, scope, slug, kind, purpose, agent, session_id, name, description, meta,
 		created_by, created_at, updated_by, updated_at, archived_by, archived_at`
@@ -49,7 +49,7 @@ func sandboxInto(r *sandbox.Row) []any {
 
 func tombstoneInto(t *sandbox.Tombstone) []any {
 	return []any{str(&t.Sandbox), num(&t.Generation), str(&t.Incarnation), str(&t.Name), str(&t.Provider), str(&t.Host), str(&t.Payer), str(&t.Deployment),
-		moment{&t.NotBefore}, moment{&t.AbsentSince}, num(&t.Attempts), str(&t.LastError)}
+		str(&t.Origin), moment{&t.NotBefore}, moment{&t.AbsentSince}, num(&t.Attempts), str(&t.LastError)}
 }
 
 func leaseInto(l *session.Lease) []any {

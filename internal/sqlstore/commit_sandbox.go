@@ -65,8 +65,8 @@ func described(r sandbox.Row) ([]any, error) {
 
 const (
 	insertTombstone = `INSERT INTO bunkroom_outbox
-		(name, provider, host, payer, deployment, not_before, absent_since, attempts, last_error, since, sandbox_id, generation, incarnation)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+		(name, provider, host, payer, deployment, not_before, absent_since, attempts, last_error, since, sandbox_id, generation, incarnation, origin)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	updateTombstone = `UPDATE bunkroom_outbox SET
 		name = ?, provider = ?, host = ?, payer = ?, deployment = ?, not_before = ?, absent_since = ?, attempts = ?, last_error = ?, since = ?
 		WHERE sandbox_id = ? AND generation = ? AND incarnation = ? AND attempts = ?`
@@ -76,7 +76,7 @@ const (
 // outbox writes the tombstones of c.
 func (w *commit) outbox(ctx context.Context, c session.Change) error {
 	for _, t := range c.Bury {
-		if _, err := w.exec(ctx, insertTombstone, w.tombstone(t)...); err != nil {
+		if _, err := w.exec(ctx, insertTombstone, append(w.tombstone(t), string(t.Origin))...); err != nil {
 			return err
 		}
 	}

@@ -144,7 +144,8 @@ func (s ledger) Post(ctx context.Context, posts ...billing.Post) ([]billing.Post
 	}
 	n := needs{left: true}
 	var payers, standing, holds distinct[string]
-	var marks distinct[billing.MarkKey]
+	marks := distinct[billing.MarkKey]{make(map[billing.MarkKey]bool, len(posts))}
+	n.marks = make([]billing.MarkKey, 0, len(posts))
 	for _, p := range posts {
 		payers.add(&n.payers, string(p.Payer))
 		marks.add(&n.marks, p.Key())
@@ -157,7 +158,7 @@ func (s ledger) Post(ctx context.Context, posts ...billing.Post) ([]billing.Post
 	}
 	var out []billing.Posted
 	err := s.book(ctx, n.payers, n, func(ctx context.Context, on place, was *loaded, b *billing.Book) (err error) {
-		if was.Entries, err = on.entries(ctx, behind(posts, was.Marks)); err != nil {
+		if was.Entries, err = on.entries(ctx, behind(posts, was.marks)); err != nil {
 			return err
 		}
 		b.Add(was.Facts)
@@ -175,13 +176,9 @@ func (s ledger) Post(ctx context.Context, posts ...billing.Post) ([]billing.Post
 
 // behind are the ids of the entries that posts would make, but for those that
 // can't be there yet: every entry is behind its watermark.
-func behind(posts []billing.Post, marks []billing.Mark) (ids []string) {
-	through := make(map[billing.MarkKey]time.Time, len(marks))
-	for _, m := range marks {
-		through[m.MarkKey] = m.Through
-	}
+func behind(posts []billing.Post, marks map[billing.MarkKey]markRow) (ids []string) {
 	for _, p := range posts {
-		if from := p.From.UTC().Truncate(time.Microsecond); through[p.Key()].After(from) {
+		if from := p.From.UTC().Truncate(time.Microsecond); marks[p.Key()].Through.After(from) {
 			ids = append(ids, billing.UsageID(p.Key(), from))
 		}
 	}

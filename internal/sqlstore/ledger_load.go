@@ -22,16 +22,41 @@ const (
 	ofClock
 )
 
+// lookup is a part that finds rows of one table by a column of theirs that is an id.
+type lookup struct {
+	columns, table, as, by string // of the table, under its alias
+	only, group            string // which of them alone, and what is packed into one
+}
+
+const grantRow = `2, g.id, g.payer, g.source, '', '', '', '', '', g.amount, g.priority, g.granted_at, g.expires_at, CASE WHEN g.repay THEN 1 ELSE 0 END, g.remaining`
+
+func lookAccounts() lookup {
+	return lookup{columns: `1 AS what, a.payer, '', '', '', '', '', '', '', a.debt, a.day, a.spent, a.entries, a.version, 0`, table: "bunkroom_accounts", as: "a", by: "payer"}
+}
+
+func lookLeft() lookup {
+	return lookup{columns: grantRow, table: "bunkroom_grants", as: "g", by: "payer", only: " AND NOT g.used_up"}
+}
+
+func lookGrants() lookup {
+	return lookup{columns: grantRow, table: "bunkroom_grants", as: "g", by: "id"}
+}
+
+func lookOpen() lookup {
+	return lookup{columns: `0, h.payer, PACKED('id', h.id, 'estimate', h.estimate, 'until', h.until_at), '', '', '', '', '', '', 0, 0, 0, 0, 0, 0`,
+		table: "bunkroom_holds", as: "h", by: "payer", only: " AND h.state = 'open'", group: " GROUP BY h.payer"}
+}
+
+func lookHolds() lookup {
+	return lookup{columns: `3, h.id, h.payer, h.meter, h.class, h.resource, h.session_id, h.project, h.state, h.estimate, h.opened_at, h.until_at, h.closed_at, 0, 0`,
+		table: "bunkroom_holds", as: "h", by: "id"}
+}
+
+func lookEntries() lookup {
+	return lookup{columns: entryColumns, table: "bunkroom_entries", as: "e", by: "id"}
+}
+
 const (
-	loadAccounts = `SELECT 1 AS what, a.payer, '', '', '', '', '', '', '', a.debt, a.day, a.spent, a.entries, a.version, 0
-		FROM bunkroom_accounts AS a WHERE a.payer IN IDS(?)`
-	grantRows  = `SELECT 2, g.id, g.payer, g.source, '', '', '', '', '', g.amount, g.priority, g.granted_at, g.expires_at, CASE WHEN g.repay THEN 1 ELSE 0 END, g.remaining FROM bunkroom_grants AS g `
-	loadLeft   = grantRows + `WHERE g.payer IN IDS(?) AND NOT g.used_up`
-	loadGrants = grantRows + `WHERE g.id IN IDS(?)`
-	loadOpen   = `SELECT 0, h.payer, PACKED('id', h.id, 'estimate', h.estimate, 'until', h.until_at), '', '', '', '', '', '', 0, 0, 0, 0, 0, 0
-		FROM bunkroom_holds AS h WHERE h.payer IN IDS(?) AND h.state = 'open' GROUP BY h.payer`
-	loadHolds = `SELECT 3, h.id, h.payer, h.meter, h.class, h.resource, h.session_id, h.project, h.state, h.estimate, h.opened_at, h.until_at, h.closed_at, 0, 0
-		FROM bunkroom_holds AS h WHERE h.id IN IDS(?)`
 	loadMarks = `SELECT 4, m.resource, m.meter, '', '', '', '', '', '', m.version, m.through_at, m.total, m.left_n, m.left_per, CASE WHEN m.closed THEN 1 ELSE 0 END
 		FROM MARKS`
 	loadClock = `SELECT 5, '', '', '', '', '', '', '', '', NOW(), 0, 0, 0, 0, 0`
@@ -59,33 +84,40 @@ type needs struct {
 // loaded is what there is of it.
 type loaded struct {
 	billing.Facts
-	versions map[billing.MarkKey]int64
+	marks    map[billing.MarkKey]markRow
 	accounts map[access.UserID]int64 // their versions; of one that is not there none
 	clock    time.Time               // of the database, if it has one
+}
+
+// markRow is a mark and its version.
+type markRow struct {
+	billing.Mark
+	version int64
 }
 
 func (p place) load(ctx context.Context, n needs) (loaded, error) {
 	var parts []string
 	var args []any
-	add := func(part string, ids []string) {
-		if text, arg := among(part, ids); arg != "" {
+	add := func(part lookup, ids []string) {
+		if text, arg := p.store.among(part, ids); arg != nil {
 			parts, args = append(parts, text), append(args, arg)
 		}
 	}
-	add(loadAccounts, n.payers)
+	add(lookAccounts(), n.payers)
 	if n.left {
-		add(loadLeft, n.payers)
+		add(lookLeft(), n.payers)
 	}
-	add(loadOpen, n.standing)
-	add(loadGrants, n.grants)
-	add(loadHolds, n.holds)
+	add(lookOpen(), n.standing)
+	add(lookGrants(), n.grants)
+	add(lookHolds(), n.holds)
 	if text, keys := p.store.keyed(loadMarks, n.marks); keys != nil {
 		parts, args = append(parts, text), append(args, keys...)
 	}
 	if n.clock {
 		parts = append(parts, loadClock)
 	}
-	l := loaded{versions: map[billing.MarkKey]int64{}, accounts: map[access.UserID]int64{}}
+	l := loaded{marks: make(map[billing.MarkKey]markRow, len(n.marks)), accounts: make(map[access.UserID]int64, len(n.payers))}
+	l.Marks = make([]billing.Mark, 0, len(n.marks))
 	if len(parts) == 0 {
 		return l, nil
 	}
@@ -140,7 +172,7 @@ func (p place) load(ctx context.Context, n needs) (loaded, error) {
 				MarkKey: billing.MarkKey{Resource: r.t[0], Meter: billing.Meter(r.t[1])}, Through: r.moment(1), Total: r.n[2].Int64,
 				Left: billing.Remainder{N: r.n[3].Int64, Per: r.n[4].Int64}, Closed: r.n[5].Int64 != 0,
 			}
-			l.Marks, l.versions[m.MarkKey] = append(l.Marks, m), r.n[0].Int64
+			l.Marks, l.marks[m.MarkKey] = append(l.Marks, m), markRow{m, r.n[0].Int64}
 		case ofClock:
 			l.clock = r.moment(0)
 		}
@@ -149,16 +181,27 @@ func (p place) load(ctx context.Context, n needs) (loaded, error) {
 	return l, rows.Err()
 }
 
-// among is a statement with "IN IDS(?)" for these ids, and its argument; empty
-// = none of them can be anything's. One is asked for as one.
-func among(statement string, ids []string) (text, arg string) {
-	if len(ids) == 1 {
-		if !textual(ids[0]) {
-			return "", ""
+// among is the statement that looks these ids up, and its argument; nil =
+// none of them can be anything's. One is asked for as one. Many are looked up one
+// by one where the database can be told to, whatever it knows of the table: to go
+// through a table that was small when the plan was made, each row against all ids, is slow long before it is big.
+func (s *store) among(l lookup, ids []string) (text string, arg any) {
+	known := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if id != "" && textual(id) {
+			known = append(known, id)
 		}
-		return strings.Replace(statement, "IN IDS(?)", "= ?", 1), ids[0]
 	}
-	return statement, idsJSON(ids)
+	from, where := l.table+" AS "+l.as, " WHERE "+l.as+"."+l.by
+	switch {
+	case len(known) == 0:
+		return "", nil
+	case len(known) == 1:
+		return "SELECT " + l.columns + " FROM " + from + where + " = ?" + l.only + l.group, known[0]
+	case s.dialect.Lateral && s.dialect.Arrays:
+		return "SELECT " + l.columns + " FROM ROWS(id text) AS k CROSS JOIN LATERAL (SELECT * FROM " + from + where + " = k.id" + l.only + " OFFSET 0) AS " + l.as + l.group, known
+	}
+	return "SELECT " + l.columns + " FROM " + from + where + " IN IDS(?)" + l.only + l.group, idsJSON(known)
 }
 
 // keyed is a statement with MARKS, those of these keys, and its arguments; nil = none of them can be any mark's.
@@ -179,12 +222,10 @@ func (s *store) keyed(statement string, keys []billing.MarkKey) (text string, ar
 	return s.table(strings.Replace(statement, "MARKS", marks, 1), texts(known, func(k *billing.MarkKey) string { return k.Resource }), texts(known, func(k *billing.MarkKey) billing.Meter { return k.Meter }))
 }
 
-const entriesByID = `SELECT ` + entryColumns + ` FROM bunkroom_entries AS e WHERE e.id IN IDS(?)`
-
 // entries are those of the ids that are there, without their postings.
 func (p place) entries(ctx context.Context, ids []string) ([]billing.Entry, error) {
-	text, arg := among(entriesByID, ids)
-	if arg == "" {
+	text, arg := p.store.among(lookEntries(), ids)
+	if arg == nil {
 		return nil, nil
 	}
 	return p.listEntries(ctx, text, arg)

@@ -184,10 +184,10 @@ func parts(c billing.Changes, was loaded) (parts []part) {
 			texts(all, func(h *billing.Hold) string { return h.State.String() }), numbers(all, func(h *billing.Hold) int64 { return h.OpenedAt.UnixMicro() }),
 			numbers(all, func(h *billing.Hold) int64 { return h.Until.UnixMicro() }), moments(all, func(h *billing.Hold) time.Time { return h.ClosedAt }))
 	}
-	if all := changed(c.Marks, was.Marks); len(all) > 0 {
+	if all := changed(c.Marks, was.marks); len(all) > 0 {
 		add(writeMarks, true,
 			texts(all, func(m *billing.Mark) string { return m.Resource }), texts(all, func(m *billing.Mark) billing.Meter { return m.Meter }),
-			numbers(all, func(m *billing.Mark) int64 { return was.versions[m.MarkKey] + 1 }), numbers(all, func(m *billing.Mark) int64 { return m.Through.UnixMicro() }),
+			numbers(all, func(m *billing.Mark) int64 { return was.marks[m.MarkKey].version + 1 }), numbers(all, func(m *billing.Mark) int64 { return m.Through.UnixMicro() }),
 			numbers(all, func(m *billing.Mark) int64 { return m.Total }), numbers(all, func(m *billing.Mark) int64 { return m.Left.N }),
 			numbers(all, func(m *billing.Mark) int64 { return m.Left.Per }), flags(all, func(m *billing.Mark) bool { return m.Closed }))
 	}
@@ -211,13 +211,11 @@ func parts(c billing.Changes, was loaded) (parts []part) {
 
 // of are the entries of usage, or the others.
 func of(entries []billing.Entry, usage bool) []billing.Entry {
-	some := make([]billing.Entry, 0, len(entries))
-	for _, e := range entries {
-		if (e.Kind == billing.EntryUsage) == usage {
-			some = append(some, e)
-		}
+	other := func(e billing.Entry) bool { return (e.Kind == billing.EntryUsage) != usage }
+	if !slices.ContainsFunc(entries, other) { // as in a tick of a meter, which has a thousand
+		return entries
 	}
-	return some
+	return slices.DeleteFunc(slices.Clone(entries), other)
 }
 
 func usageColumns(all []billing.Entry) []column {
@@ -281,15 +279,11 @@ func concerned(c billing.Changes, was loaded) []billing.Account {
 }
 
 // changed are those of now that are not just the same in was.
-func changed[T comparable](now, was []T) []T {
-	old := make(map[T]bool, len(was))
-	for _, row := range was {
-		old[row] = true
-	}
-	all := make([]T, 0, len(now))
-	for _, row := range now {
-		if !old[row] {
-			all = append(all, row)
+func changed(now []billing.Mark, was map[billing.MarkKey]markRow) []billing.Mark {
+	all := make([]billing.Mark, 0, len(now))
+	for _, m := range now {
+		if was[m.MarkKey].Mark != m {
+			all = append(all, m)
 		}
 	}
 	return all

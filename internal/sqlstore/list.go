@@ -117,27 +117,34 @@ const (
 		SELECT id AS newest, row_number() OVER (PARTITION BY session_id ORDER BY last_active_at DESC, id DESC) AS nth
 		FROM bunkroom_conversations WHERE session_id IN IDS(?) AND closed_at IS NULL) AS n
 		JOIN bunkroom_conversations AS c ON c.id = n.newest WHERE n.nth <= ? ORDER BY c.session_id, n.nth`
-	// newestOfEach reads no more of a session than is listed.
-	newestOfEach = `SELECT ` + conversationColumns + ` FROM (SELECT id FROM bunkroom_sessions WHERE id IN IDS(?)) AS s CROSS JOIN LATERAL (
+	// newestOfEach reads no more of a session than is listed, each by one look into that index.
+	newestOfEach = `SELECT ` + conversationColumns + ` FROM ROWS(id text) AS s CROSS JOIN LATERAL (
 		SELECT * FROM bunkroom_conversations AS c WHERE c.session_id = s.id AND c.closed_at IS NULL
-		ORDER BY c.last_active_at DESC, c.id DESC LIMIT ?) AS c ORDER BY c.session_id, c.last_active_at DESC, c.id DESC`
+		ORDER BY c.last_active_at DESC, c.id DESC LIMIT ?) AS c`
 )
+
+// newest is the statement for the newest conversations of sessions, each's in
+// their order, and its arguments.
+func (s *store) newest(ids []string) (text string, args []any, err error) {
+	if s.dialect.Lateral {
+		text, args = s.table(newestOfEach, columnOf[string](ids))
+		return text, append(args, session.MaxListed), nil
+	}
+	asked, err := json.Marshal(ids)
+	return newestConversations, []any{string(asked), session.MaxListed}, err
+}
 
 // listConversations adds to each item the newest of its open conversations.
 func (p place) listConversations(ctx context.Context, items []session.Summary) error {
-	ids := make([]string, len(items))
+	ids, at := make([]string, len(items)), make(map[session.ID]int, len(items))
 	for i, item := range items {
-		ids[i] = string(item.Session.ID)
+		ids[i], at[item.Session.ID] = string(item.Session.ID), i
 	}
-	asked, err := json.Marshal(ids)
+	text, args, err := p.store.newest(ids)
 	if err != nil {
 		return err
 	}
-	text := newestConversations
-	if p.store.dialect.Lateral {
-		text = newestOfEach
-	}
-	rows, err := p.rows(ctx, text, string(asked), session.MaxListed)
+	rows, err := p.rows(ctx, text, args...)
 	if err != nil {
 		return err
 	}
@@ -148,10 +155,20 @@ func (p place) listConversations(ctx context.Context, items []session.Summary) e
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		i := slices.Index(ids, string(v.Session))
-		items[i].Conversations = append(items[i].Conversations, v)
+		to := &items[at[v.Session]].Conversations
+		*to = append(*to, v)
+	}
+	for i := range items { // a query says how it chooses, and not always how it hands on
+		slices.SortFunc(items[i].Conversations, newerFirst)
 	}
 	return rows.Err()
+}
+
+func newerFirst(a, b session.Conversation) int {
+	if order := b.LastActiveAt.Compare(a.LastActiveAt); order != 0 {
+		return order
+	}
+	return strings.Compare(string(b.ID), string(a.ID))
 }
 
 // token is where a page ended. As a string it is opaque to callers.

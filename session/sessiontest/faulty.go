@@ -26,6 +26,7 @@ const (
 	Names        Method = "Names"
 	Missing      Method = "Missing"
 	Stored       Method = "Stored"
+	Charged      Method = "StorageCharged"
 	Owned        Method = "Owned"
 	Environments Method = "Environments"
 
@@ -216,6 +217,10 @@ func (f faultyStore) Missing(ctx context.Context, q session.MissingQuery) (int, 
 
 func (f faultyStore) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
 	return one(ctx, f.asker, Call{Method: Stored}, func() ([]session.Snapshot, error) { return f.inner.Stored(ctx, after, limit) })
+}
+
+func (f faultyStore) StorageCharged(ctx context.Context, charged []session.StorageCharged) error {
+	return none(ctx, f.asker, Call{Method: Charged}, func() error { return f.inner.StorageCharged(ctx, charged) })
 }
 
 func (f faultyStore) Owned(ctx context.Context, t session.PurgeTarget, limit int) ([]session.Address, error) {

@@ -104,6 +104,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 		sessiontest.Known:        second(store.Known(ctx, nil)),
 		sessiontest.Names:        second(store.Names(ctx, "")),
 		sessiontest.Missing:      second(store.Missing(ctx, session.MissingQuery{Provider: "p", Limit: 1})),
+		sessiontest.Stored:       second(store.Stored(ctx, "", 1)),
+		sessiontest.Charged:      store.StorageCharged(ctx, nil),
 		sessiontest.Owned:        second(store.Owned(ctx, session.PurgeTarget{}, 1)),
 		sessiontest.Environments: second(store.Environments(ctx, session.EnvironmentQuery{})),
 		sessiontest.Acquire:      second(leases.Acquire(ctx, session.Lease{Kind: session.LeaseSweep, Name: "n", Holder: "h", For: time.Minute})),
@@ -121,8 +123,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 			t.Errorf("Due: error %v, want the fault", err)
 		}
 	}
-	if len(seen) != 15 {
-		t.Errorf("the script was asked about %d calls, want 15: %v", len(seen), seen)
+	if len(seen) != 17 {
+		t.Errorf("the script was asked about %d calls, want 17: %v", len(seen), seen)
 	}
 	if _, err := db.Sessions().Load(ctx, session.Address{Session: "s1"}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a commit that failed was made: %v", err)

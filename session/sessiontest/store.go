@@ -163,7 +163,7 @@ func both(edits ...func(*session.Change)) func(*session.Change) {
 func (b *storeBench) tombstone(payer access.UserID) sandbox.Tombstone {
 	return sandbox.Tombstone{
 		TombstoneKey: sandbox.TombstoneKey{Sandbox: sandbox.ID(b.id()), Generation: 1, Incarnation: "gone"},
-		Name:         "bkr-gone-g1", Provider: "p", Payer: payer, Deployment: "d",
+		Name:         "bkr-gone-g1", Provider: "p", Payer: payer, Deployment: "d", Origin: sandbox.OriginTornDown,
 	}
 }
 

@@ -16,6 +16,31 @@ func outboxChecks() []check[*storeBench] {
 			b.commit(session.Change{Bury: []sandbox.Tombstone{again, again}})
 			b.same("outbox", b.outbox(), []sandbox.Tombstone{c})
 		}},
+		{"origins", "A tombstone keeps why it is there: whatever it is marked or buried with afterwards, and where its row is deleted, that tells it.", func(b *storeBench) {
+			var want []sandbox.Tombstone
+			for _, origin := range []sandbox.Origin{"", sandbox.OriginTornDown, sandbox.OriginLost} {
+				c := b.tombstone(alice)
+				c.Origin = origin
+				b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
+				c.Attempts = 1
+				other := c
+				other.Origin = "another"
+				b.commit(session.Change{Mark: []sandbox.Tombstone{other}})
+				b.commit(session.Change{Bury: []sandbox.Tombstone{other}})
+				want = append(want, c)
+			}
+			for state, origin := range map[sandbox.State]sandbox.Origin{
+				sandbox.Creating: sandbox.OriginTornDown, sandbox.Live: sandbox.OriginTornDown, sandbox.Destroying: sandbox.OriginTornDown, sandbox.Lost: sandbox.OriginLost,
+			} {
+				r := b.room(machine(state, alice))
+				t, _ := r.sandbox.Buried()
+				t.Origin = origin
+				b.commit(session.Change{Delete: []session.Address{{Session: r.session.ID}}})
+				want = append(want, t)
+			}
+			sortTombstones(want)
+			b.same("outbox", b.outbox(), want)
+		}},
 		{"mark", "A tombstone is marked only if its Attempts is one less than what is written, else ErrStale.", func(b *storeBench) {
 			c := b.tombstone(alice)
 			b.commit(session.Change{Bury: []sandbox.Tombstone{c}})
