@@ -59,13 +59,14 @@ var refusals = map[string]told{
 	"billing.OverflowError": {input, []string{"400 out_of_range"}},
 	"billing.RefusedError":  {limit, []string{"402 payment_required", "429 work_limit"}},
 
-	"mount.ErrExists":      {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
-	"mount.ErrNotFound":    {absent, []string{"404 not_found"}},
-	"mount.ErrTaken":       {state, []string{"409 mount_taken"}},
-	"mount.ErrUndecided":   {fault, []string{"503 unavailable"}},
-	"mount.ErrUnavailable": {fault, []string{"503 mount_unavailable"}},
-	"mount.MountError":     {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
-	"mount.VersionError":   {state, []string{"409 conflict"}},
+	"mount.ErrExists":        {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
+	"mount.ErrNotFound":      {absent, []string{"404 not_found"}},
+	"mount.ErrTaken":         {state, []string{"409 mount_taken"}},
+	"mount.ErrUndecided":     {fault, []string{"503 unavailable"}},
+	"mount.ErrUnavailable":   {fault, []string{"503 mount_unavailable"}},
+	"mount.MountError":       {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
+	"mount.UnreachableError": {fault, []string{"501 storage_unreachable"}},
+	"mount.VersionError":     {state, []string{"409 conflict"}},
 
 	"mount/files.ConflictError":     {state, []string{"409 exists", "412 precondition_failed"}},
 	"mount/files.ErrExpired":        {state, []string{"409 upload_expired"}},
