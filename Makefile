@@ -27,6 +27,7 @@ endef
 deps:
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v fusermount3 >/dev/null || missing="$$missing fuse3"; \
 	command -v git >/dev/null || missing="$$missing git"; \
 	echo '#include <stdlib.h>' | gcc -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
 	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing="$$missing postgresql"; \
@@ -60,7 +61,9 @@ lint: deps $(STATICCHECK)
 	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
-	@$(call in,$(MODULES) internal/tools,go mod tidy -diff)
+	@$(call in,internal/tools/geesefs,go vet ./...)
+	@$(call in,internal/tools/geesefs,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
+	@$(call in,$(MODULES) internal/tools internal/tools/geesefs,go mod tidy -diff)
 
 $(STATICCHECK): internal/tools/go.mod internal/tools/go.sum
 	@mkdir -p $(@D)

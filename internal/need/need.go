@@ -21,16 +21,20 @@ import (
 // The components that "make deps" installs.
 const (
 	Bwrap = "bwrap" // bubblewrap
+	Fuse  = "fuse"  // /dev/fuse, which nothing installs, and fusermount3
 	Git   = "git"
 	// Postgres is the programs of its server. Tests start one of their own: one that runs already is left alone.
 	Postgres = "postgres"
 )
 
-// Proc is the proc file system. Nothing installs it.
-const Proc = "proc"
+// Components that nothing installs.
+const (
+	Proc    = "proc"    // the proc file system
+	Geesefs = "geesefs" // the program, on PATH
+)
 
 // All is what BUNKROOM_REQUIRE=all stands for.
-func All() []string { return []string{Bwrap, Git, Postgres} }
+func All() []string { return []string{Bwrap, Fuse, Git, Postgres} }
 
 // Missing ends t because component is missing: with a skip, or a failure
 // where it is required. why is a sentence that says what was looked for.
