@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -109,4 +111,15 @@ func failed(id mount.ID, what string, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: mount %s: %s: %w", mount.ErrUnavailable, id, what, err)
+}
+
+// reason is err without the path, which is the host's own business.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return e.Err
+	}
+	return err
 }

@@ -48,15 +48,11 @@ func newPlace(below string) (*place, error) {
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// install puts credentials into the place of those before. It refuses those
-// that lead elsewhere: the program goes on where it began.
+// install puts credentials into the place of those before, if they lead to
+// where those did: the program goes on where it began.
 func (p *place) install(_ context.Context, c mount.Credentials, report time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.at == (location{}) {
-		p.at = locationOf(c)
-	} else if p.at != locationOf(c) {
-		return errors.New("geesefs: the storage of a folder has moved: it must be mounted anew")
+	if err := p.admit(c); err != nil {
+		return err
 	}
 	text, err := leaseText(c, report)
 	if err != nil {
@@ -65,8 +61,17 @@ func (p *place) install(_ context.Context, c mount.Credentials, report time.Time
 	if err := writePrivate(p.path(leaseTemp), text); err != nil {
 		return err
 	}
-	if err := os.Rename(p.path(leaseTemp), p.path(leaseFile)); err != nil {
-		return err
+	return os.Rename(p.path(leaseTemp), p.path(leaseFile))
+}
+
+// admit refuses credentials that lead elsewhere than the first ones, and knows from now on what is secret in them.
+func (p *place) admit(c mount.Credentials) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at == (location{}) {
+		p.at = locationOf(c)
+	} else if p.at != locationOf(c) {
+		return errors.New("geesefs: the storage of a folder has moved: it must be mounted anew")
 	}
 	p.secrets = append(p.secrets, c.SecretKey)
 	if c.SessionToken != "" {

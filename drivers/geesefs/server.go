@@ -62,11 +62,7 @@ type prepared struct {
 }
 
 // prepare has the first credentials put into a new place, and keeps them renewed.
-func (s *Server) prepare(ctx context.Context, spec mount.Spec) (_ prepared, err error) {
-	prefix, err := mount.PrefixOf(s.c.Namespace, spec.Row)
-	if err != nil {
-		return prepared{}, err
-	}
+func (s *Server) prepare(ctx context.Context, spec mount.Spec, prefix mount.Prefix) (_ prepared, err error) {
 	id := spec.Row.ID
 	p, err := newPlace(s.house.dir)
 	if err != nil {

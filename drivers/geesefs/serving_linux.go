@@ -2,9 +2,7 @@ package geesefs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,10 +57,14 @@ func (s *Server) Serve(ctx context.Context, spec mount.Spec, dir string) (mount.
 		return nil, err
 	}
 	id := spec.Row.ID
+	prefix, err := mount.PrefixOf(s.c.Namespace, spec.Row)
+	if err != nil {
+		return nil, err
+	}
 	if !filepath.IsAbs(dir) {
 		return nil, &access.FieldError{Field: "dir", Rule: "must be an absolute path"}
 	}
-	dir, err := filepath.EvalSymlinks(dir) // as the kernel calls it
+	dir, err = filepath.EvalSymlinks(dir) // as the kernel calls it
 	if err != nil {
 		return nil, failed(id, "directory", reason(err))
 	}
@@ -70,7 +72,7 @@ func (s *Server) Serve(ctx context.Context, spec mount.Spec, dir string) (mount.
 	if err != nil {
 		return nil, failed(id, "this host", err)
 	}
-	ready, err := s.prepare(ctx, spec)
+	ready, err := s.prepare(ctx, spec, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -181,15 +183,4 @@ func (v *serving) Refresh(ctx context.Context) error {
 	case <-ctx.Done():
 		return failed(v.id, "refresh", ctx.Err())
 	}
-}
-
-// reason is err without the path, which is the host's own business.
-func reason(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*exec.Error](err); ok {
-		return e.Err
-	}
-	return err
 }

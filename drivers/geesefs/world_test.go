@@ -1,3 +1,5 @@
+//go:build linux
+
 package geesefs
 
 import (
@@ -198,7 +200,12 @@ func serve(t testing.TB, s *Server) (mount.Serving, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, v) })
+	t.Cleanup(func() {
+		stop(t, v)
+		if t.Failed() {
+			t.Logf("the program said%s", v.(*serving).said())
+		}
+	})
 	eventually(t, "the folder is mounted", func() bool {
 		select {
 		case <-v.Done():

@@ -29,6 +29,11 @@ type listing struct {
 	until   time.Time
 }
 
+// uninterrupted is a request's context without its end. A signal to the caller
+// interrupts a request, and every few milliseconds the runtime of a caller in
+// Go sends one: a request that gave up at that would never be done.
+func uninterrupted(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
 // fetch asks the server for what is in a directory: "" or a path that ends with a slash.
 func (fs *fileSystem) fetch(ctx context.Context, dir string) (*listing, error) {
 	l := &listing{entries: map[string]entry{}, until: time.Now().Add(cached)}
@@ -36,7 +41,7 @@ func (fs *fileSystem) fetch(ctx context.Context, dir string) (*listing, error) {
 		Bucket: &fs.bucket, Prefix: aws.String(fs.prefix + dir), Delimiter: aws.String("/"),
 	})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(uninterrupted(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +59,7 @@ func (fs *fileSystem) fetch(ctx context.Context, dir string) (*listing, error) {
 }
 
 func (fs *fileSystem) get(ctx context.Context, name string) ([]byte, error) {
-	o, err := fs.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name)})
+	o, err := fs.client.GetObject(uninterrupted(ctx), &s3.GetObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name)})
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +68,12 @@ func (fs *fileSystem) get(ctx context.Context, name string) ([]byte, error) {
 }
 
 func (fs *fileSystem) put(ctx context.Context, name string, data []byte) error {
-	_, err := fs.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name), Body: bytes.NewReader(data)})
+	_, err := fs.client.PutObject(uninterrupted(ctx), &s3.PutObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name), Body: bytes.NewReader(data)})
 	return err
 }
 
 func (fs *fileSystem) remove(ctx context.Context, name string) error {
-	_, err := fs.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name)})
+	_, err := fs.client.DeleteObject(uninterrupted(ctx), &s3.DeleteObjectInput{Bucket: &fs.bucket, Key: aws.String(fs.prefix + name)})
 	return err
 }
 
