@@ -233,8 +233,8 @@ func TestKilledHostLeavesNoProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unmount(bounded(t), dir, true) })
-	eventually(t, "the helper's folder lists", func() bool {
-		_, err := os.Stat(filepath.Join(dir, "closed"))
+	eventually(t, "the helper has closed its file", func() bool {
+		_, err := os.Stat(filepath.Join(root, "ready"))
 		return err == nil
 	})
 	if err := cmd.Process.Kill(); err != nil {
@@ -275,5 +275,6 @@ func helper(t *testing.T, root string) {
 	}
 	eventually(t, "mounted", func() bool { mounted, err := isMounted(dir); return mounted && err == nil })
 	write(t, filepath.Join(dir, "closed"), "safe")
+	write(t, filepath.Join(root, "ready"), "")
 	<-t.Context().Done()
 }

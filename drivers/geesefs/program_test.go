@@ -1,0 +1,82 @@
+//go:build linux
+
+package geesefs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bunkroom/bunkroom/internal/need"
+	"github.com/bunkroom/bunkroom/mount"
+)
+
+// real ends a test on a machine without the program, and names it for a server.
+func real(t testing.TB) func(*Config) {
+	t.Helper()
+	fuse(t)
+	path, err := exec.LookPath(program)
+	if err != nil {
+		need.Missing(t, need.Geesefs, "no geesefs on PATH")
+	}
+	return func(c *Config) { c.Program = path }
+}
+
+// The program itself keeps to what the stand-in stands for: it takes the command
+// line, runs credential_process again, keeps what was closed, forgets what it
+// has cached when told to, and ends once unmounted. Case 37 over three expiries.
+func TestTheProgramItself(t *testing.T) {
+	change := real(t)
+	st := newStore(t)
+	s := server(t, &minter{endpoint: st.url, life: 5 * time.Second}, change)
+	v, dir := serve(t, s)
+	if err := os.Mkdir(filepath.Join(dir, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "notes", "monday"), "kept")
+	n := 0
+	for began := time.Now(); time.Since(began) < 16*time.Second; n++ {
+		name := filepath.Join(dir, strconv.Itoa(n%20))
+		write(t, name, strconv.Itoa(n))
+		read(t, name, strconv.Itoa(n))
+	}
+	accepted, refused := st.keys(t)
+	if accepted < 4 || refused != 0 {
+		t.Errorf("%d keys used, %d requests refused", accepted, refused)
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	st.put(t, "upload", "from the browser")
+	if err := v.(*serving).Refresh(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	read(t, filepath.Join(dir, "upload"), "from the browser")
+	began := time.Now()
+	stop(t, v)
+	stopped := time.Since(began)
+	_, again := serve(t, s)
+	read(t, filepath.Join(again, "notes", "monday"), "kept")
+	t.Logf("%d writes with %d keys; stopped in %v", n, accepted, stopped)
+}
+
+// What it can't reach it says, and ends.
+func TestTheProgramItselfFails(t *testing.T) {
+	change := real(t)
+	m := &minter{endpoint: newStore(t).url, life: 5 * time.Second}
+	m.spoil = func(c *mount.Credentials) { c.AccessKey = "nobody" }
+	s := server(t, m, change)
+	v, err := s.Serve(bounded(t), spec(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ended(v)
+	stop(t, v)
+	if err == nil || !strings.Contains(err.Error(), "Unable to access") {
+		t.Errorf("bad keys: %v", err)
+	}
+}
