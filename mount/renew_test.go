@@ -346,3 +346,56 @@ func TestRenewerStopWaitsForTheInstall(t *testing.T) {
 		}
 	})
 }
+
+// A machine that slept, or whose clock was set, has not waited as long as its
+// timers think: what is due by the clock is done within a minute, and a clock
+// that is set back makes nothing expire.
+func TestRenewerGoesByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+		p := &installed{t: t}
+		signer := mintFunc(func(g Grant) Credentials {
+			return Credentials{Bucket: "b", Prefix: g.Prefix, AccessKey: "key", SecretKey: "hush", Expires: now().Add(12 * time.Hour)}
+		})
+		var installs atomic.Int64
+		r, err := NewRenewer(RenewerConfig{
+			Signer: signer, Grant: Grant{Prefix: renewed}, Now: now, Observe: p.observe,
+			Install: func(_ context.Context, c Credentials, report time.Time) error {
+				if !report.After(now()) || !report.Before(c.Expires) {
+					t.Errorf("reported %v, expires %v, now %v", report, c.Expires, now())
+				}
+				installs.Add(1)
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		nap(time.Hour)
+		jump.Store(int64(100 * time.Hour)) // it slept: what is installed has expired
+		if s := r.State(); !s.Expired || installs.Load() != 1 {
+			t.Errorf("just awake: %+v after %d installs", s, installs.Load())
+		}
+		nap(time.Minute)
+		if s := r.State(); s.Expired || s.Degraded || installs.Load() != 2 {
+			t.Errorf("a minute later: %+v after %d installs", s, installs.Load())
+		}
+		jump.Store(0)
+		nap(time.Hour)
+		if s := r.State(); s.Expired || s.Degraded || s.Failed != 0 || installs.Load() != 2 {
+			t.Errorf("after the clock was set back: %+v after %d installs", s, installs.Load())
+		}
+		if err := r.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// mintFunc is a signer that never fails.
+type mintFunc func(Grant) Credentials
+
+func (f mintFunc) Sign(_ context.Context, g Grant) (Credentials, error) { return f(g), nil }

@@ -50,10 +50,12 @@ func TestFailuresAreSaidAtOnce(t *testing.T) {
 		{"no program", good(), func(c *Config) { c.Program = "no-such-geesefs" }, sandbox.ErrUnsupported, []string{"no program no-such-geesefs", mountID}},
 		{"a program that can't be run", good(), func(c *Config) { c.Program = "/dev/null" }, sandbox.ErrUnsupported, []string{"permission denied"}},
 		{"a signer that fails", &minter{err: errors.New("no answer from the mint")}, nil, mount.ErrUnavailable, []string{"credentials", "no answer from the mint"}},
-		{"a storage that does not listen", &minter{endpoint: dead, life: time.Hour}, nil, mount.ErrUnavailable, []string{"no connection to 127.0.0.1"}},
+		{"a storage that does not listen", &minter{endpoint: dead, life: time.Hour}, nil, mount.ErrUnavailable, []string{"connection refused"}},
 		{"a storage whose address can't be read", &minter{endpoint: "nowhere", life: time.Hour}, nil, sandbox.ErrUnsupported, []string{`"nowhere" is unknown`}},
-		{"bad keys", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.AccessKey = "nobody" }}, nil, mount.ErrUnavailable, []string{"exit status 1", "Unable to access 'folders'", "InvalidAccessKeyId"}},
-		{"keys of another folder", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.SessionToken = "b3RoZXIv" }}, nil, mount.ErrUnavailable, []string{"exit status 1", "AccessDenied"}},
+		{"bad keys", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.AccessKey = "nobody" }}, nil, mount.ErrUnavailable, []string{"refuses these credentials: InvalidAccessKeyId"}},
+		{"keys of another folder", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.SessionToken = "b3RoZXIv" }}, nil, mount.ErrUnavailable, []string{"AccessDenied"}},
+		{"a wrong secret", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.SecretKey = "guessed" }}, nil, mount.ErrUnavailable, []string{"SignatureDoesNotMatch"}},
+		{"no such bucket", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.Bucket = "attic" }}, nil, mount.ErrUnavailable, []string{"NoSuchBucket"}},
 		{"keys that have expired", &minter{endpoint: st.url, life: time.Hour, spoil: func(c *mount.Credentials) { c.AccessKey = "until-1" }}, nil, mount.ErrUnavailable, []string{"ExpiredToken"}},
 	} {
 		s := server(t, c.m, c.change)
@@ -84,15 +86,35 @@ func TestFailuresAreSaidAtOnce(t *testing.T) {
 	}
 }
 
-// A storage that takes connections and never answers: the program waits, and who stops it need not.
-func TestSilentStorageCanBeStopped(t *testing.T) {
+// A storage that takes connections and never answers is said within 5 s.
+func TestSilentStorageIsSaid(t *testing.T) {
 	fuse(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	s := server(t, &minter{endpoint: "http://" + silent.Addr().String(), life: time.Hour}, nil)
+	m := &minter{endpoint: "http://" + silent.Addr().String(), life: time.Hour}
+	s := server(t, m, nil)
+	began := time.Now()
+	_, err = s.Serve(bounded(t), spec(), t.TempDir())
+	if took := time.Since(began); !errors.Is(err, mount.ErrUnavailable) || !strings.Contains(err.Error(), "no answer from the storage") || took > 10*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+	hurried, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Serve(hurried, spec(), t.TempDir()); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, mount.ErrUnavailable) {
+		t.Errorf("who does not wait: %v", err)
+	}
+	if files := left(t, s); len(files) != 0 {
+		t.Errorf("left %v", files)
+	}
+}
+
+// Trap 38: a program that has not mounted yet can be stopped, and mounts nothing later.
+func TestStoppedBeforeItMounts(t *testing.T) {
+	fuse(t)
+	s := server(t, &minter{endpoint: newStore(t).url, life: time.Hour}, func(c *Config) { c.Env = []string{"STANDIN=late"} })
 	dir := t.TempDir()
 	v, err := s.Serve(bounded(t), spec(), dir)
 	if err != nil {
@@ -108,6 +130,24 @@ func TestSilentStorageCanBeStopped(t *testing.T) {
 	}
 	if mounted, err := isMounted(dir); mounted || err != nil || len(left(t, s)) != 0 {
 		t.Errorf("mounted %v, %v; left %v", mounted, err, left(t, s))
+	}
+}
+
+// Trap 77: a program that ends at once is done at once, with what it said.
+func TestProgramThatEndsAtOnce(t *testing.T) {
+	fuse(t)
+	s := server(t, &minter{endpoint: newStore(t).url, life: time.Hour}, func(c *Config) { c.Env = []string{"STANDIN=broken"} })
+	v, err := s.Serve(bounded(t), spec(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ended(v)
+	if !errors.Is(err, mount.ErrUnavailable) || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "it was told to") {
+		t.Errorf("%v", err)
+	}
+	stop(t, v)
+	if again := v.Err(); again == nil {
+		t.Error("after Stop it says nothing")
 	}
 }
 

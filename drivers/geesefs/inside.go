@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"path"
 	"strings"
 	"sync"
@@ -35,7 +36,11 @@ type InsideConfig struct {
 	AllowOther bool
 	TTL        time.Duration // how long credentials are asked for; 0 = as the signer is configured
 	Env        []string      // beside what the sandbox gives every process; no secrets
-	Log        *slog.Logger  // mounts that failed; nil = none
+	// HTTP asks the storage, from this host, whether it refuses the credentials,
+	// before the program is started; nil = a client without a proxy. Where it gets no
+	// answer, the sandbox may.
+	HTTP *http.Client
+	Log  *slog.Logger // mounts that failed; nil = none
 }
 
 // Inside runs the program in sandboxes. It is a [mount.InsideMounter].
@@ -60,6 +65,9 @@ func NewInside(c InsideConfig) (*Inside, error) {
 	}
 	if rel := path.Clean(c.Dir); rel == ".." || strings.HasPrefix(rel, "../") {
 		return nil, &access.FieldError{Field: "Dir", Rule: "must not lead out of the working directory"}
+	}
+	if c.HTTP == nil {
+		c.HTTP = looker(nil)
 	}
 	c.Dir, c.Program, c.Log = path.Clean(c.Dir), checked.Program, checked.Log
 	return &Inside{c: c, places: map[insideKey]*insidePlace{}}, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -137,9 +138,21 @@ func (m *machine) left(t *testing.T) (all []string) {
 	return all
 }
 
+// answering is a storage that gives everybody the same answer.
+type answering int
+
+func (status answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(status), Body: http.NoBody}, nil
+}
+
+// silent is a storage that this host can't reach.
+type silent struct{}
+
+func (silent) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }
+
 func inside(t testing.TB, m mount.Signer, change func(*InsideConfig)) *Inside {
 	t.Helper()
-	c := InsideConfig{Signer: m, Dir: inDir}
+	c := InsideConfig{Signer: m, Dir: inDir, HTTP: &http.Client{Transport: silent{}}}
 	if change != nil {
 		change(&c)
 	}
@@ -278,6 +291,36 @@ func TestInsideFailures(t *testing.T) {
 					t.Errorf("unmounted %d times", m.calls("stop"))
 				}
 			})
+		})
+	}
+}
+
+// What the storage itself refuses is said before anything is started.
+func TestInsideAsksTheStorage(t *testing.T) {
+	for _, c := range []struct {
+		rule     string
+		status   answering
+		launched int
+		says     string
+	}{
+		{"it opens the folder", 200, 1, ""},
+		{"it refuses the credentials", 403, 0, "refuses these credentials: Forbidden (HTTP 403)"},
+		{"it is there and does not work: the sandbox may find it well", 503, 1, ""},
+	} {
+		inMachine(t, func(t *testing.T, m *machine) {
+			i := inside(t, public(), func(i *InsideConfig) { i.HTTP = &http.Client{Transport: c.status} })
+			ref, err := i.MountInside(t.Context(), m.sb, spec(), target)
+			if m.calls("launch") != c.launched || (err == nil) != (c.says == "") {
+				t.Fatalf("%s: launched %d times, %v", c.rule, m.calls("launch"), err)
+			}
+			if err == nil {
+				err = ref.Release(t.Context())
+			} else if errors.Is(err, mount.ErrUnavailable) && strings.Contains(err.Error(), c.says) {
+				err = nil
+			}
+			if err != nil || len(m.left(t)) != 0 {
+				t.Errorf("%s: %v, left %v", c.rule, err, m.left(t))
+			}
 		})
 	}
 }

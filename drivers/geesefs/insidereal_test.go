@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/local"
+	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -66,7 +67,9 @@ func sh(t *testing.T, sb sandbox.Sandbox, script string, args ...string) (string
 // insiders runs the stand-in in sandboxes that are where the store is.
 func insiders(t *testing.T, m *minter) *Inside {
 	t.Helper()
-	return inside(t, m, func(c *InsideConfig) { c.InNetwork, c.Program = true, filepath.Join(bin(t), "geesefs") })
+	return inside(t, m, func(c *InsideConfig) {
+		c.InNetwork, c.Program, c.HTTP = true, filepath.Join(bin(t), "geesefs"), nil
+	})
 }
 
 // at is a directory of the host for a sandbox to mount something at; what is left there is taken away.
@@ -134,7 +137,9 @@ func TestFolderInsideASandbox(t *testing.T) {
 // Case 37 in a sandbox: the credentials of five seconds expire under constant
 // writes while one of two handles that brought the folder is closed.
 func TestCredentialsExpireInsideASandbox(t *testing.T) {
+	need.Long(t, "credentials have to expire")
 	fuse(t)
+	t.Parallel()
 	st := newStore(t)
 	i := insiders(t, &minter{endpoint: st.url, life: 5 * time.Second})
 	r := newRoom(t)

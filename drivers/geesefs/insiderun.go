@@ -89,6 +89,11 @@ func (i *Inside) start(ctx context.Context, sb sandbox.Sandbox, s mount.Spec, pr
 	if err != nil {
 		return nil, failed(r.id, "credentials", err)
 	}
+	// Whether the sandbox finds the storage only the sandbox can tell; that the
+	// credentials are refused, anybody.
+	if refused, ok := errors.AsType[*refusedError](look(ctx, i.c.HTTP, first, time.Now())); ok {
+		return nil, failed(r.id, "storage", refused)
+	}
 	if err := r.launch(ctx, sb, locationOf(first)); err != nil {
 		return nil, failed(r.id, program, err)
 	}
@@ -166,21 +171,21 @@ func (r *insideRun) launch(ctx context.Context, sb sandbox.Sandbox, at location)
 
 // settle waits until the folder lists, the program ends, or it is clear that it won't.
 func (r *insideRun) settle(ctx context.Context, sb sandbox.Sandbox) error {
-	errs := 0
+	errs, why := 0, ""
 	for range probes {
 		select {
 		case <-r.ended:
 			return errors.New("it ended at once")
 		default:
 		}
-		lists, err := r.probe(ctx, sb)
+		lists, said, err := r.probe(ctx, sb)
 		switch {
 		case lists:
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
-			errs = 0
+			errs, why = 0, said
 		default:
 			if errs++; errs == probeErrors {
 				return fmt.Errorf("the sandbox does not answer: %w", err)
@@ -196,18 +201,22 @@ func (r *insideRun) settle(ctx context.Context, sb sandbox.Sandbox) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("the folder does not list")
+	return fmt.Errorf("the folder does not list: %s", why)
 }
 
-// probe reports whether the folder is mounted and lists; an error says that the sandbox could not be asked.
-func (r *insideRun) probe(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
-	_, exit, err := run(ctx, sb, probeLimit, probeScript, r.target)
-	return err == nil && exit.Reason == sandbox.Exited && exit.Code == 0, err
+// probe reports whether the folder is mounted and lists, and else why not; an
+// error says that the sandbox could not be asked.
+func (r *insideRun) probe(ctx context.Context, sb sandbox.Sandbox) (lists bool, why string, err error) {
+	out, exit, err := run(ctx, sb, probeLimit, probeScript, r.target)
+	if err != nil {
+		return false, "", err
+	}
+	return exit.Reason == sandbox.Exited && exit.Code == 0, fmt.Sprintf("%v with %d %s", exit.Reason, exit.Code, strings.TrimSpace(out)), nil
 }
 
 // alive reports whether the folder of a run that was started before still lists.
 func (r *insideRun) alive(ctx context.Context, sb sandbox.Sandbox) bool {
-	lists, _ := r.probe(ctx, sb)
+	lists, _, _ := r.probe(ctx, sb)
 	return lists
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // The program knows nothing of its host, no secret is in its arguments or its
-// environment, and nobody else can read the files that it is given. T-27
+// environment, and nobody else can read the files that it is given.
 func TestProgramIsToldNothingItNeedNotKnow(t *testing.T) {
 	fuse(t)
 	t.Setenv("HOST_SECRET", "of-the-host")

@@ -2,6 +2,7 @@ package geesefs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,7 +21,6 @@ import (
 // The bounds of single steps.
 const (
 	discardTimeout = 15 * time.Second
-	dialTimeout    = 3 * time.Second
 	refreshTimeout = 10 * time.Second
 	unmountTimeout = 5 * time.Second
 	termTimeout    = 2 * time.Second
@@ -50,8 +50,9 @@ var _ interface {
 } = (*serving)(nil)
 
 // Serve starts the program for the folder of spec at dir; see [mount.Server].
-// Where the storage does not take a connection it says so at once, for the
-// program itself would wait for minutes.
+// Where the storage does not answer, or refuses the credentials, it says so at
+// once: the program itself would mount the folder all the same, and every file
+// in it would be an error.
 func (s *Server) Serve(ctx context.Context, spec mount.Spec, dir string) (mount.Serving, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, spec mount.Spec, dir string) (mount.
 	if err != nil {
 		return nil, err
 	}
-	if err := s.answers(ctx, ready.first.Endpoint); err != nil {
+	if err := s.look(ctx, ready.first); err != nil {
 		s.discard(ctx, id, ready)
 		return nil, failed(id, "storage", err)
 	}
@@ -109,6 +110,25 @@ func (s *Server) equipped() (string, error) {
 		return "", fmt.Errorf("%w: no FUSE: %v", sandbox.ErrUnsupported, err)
 	}
 	return path, nil
+}
+
+// look asks the storage for the folder before the program is started, but
+// where the way there leads through a proxy.
+func (s *Server) look(ctx context.Context, c mount.Credentials) error {
+	if proxied(s.c.Env) {
+		return nil
+	}
+	roots, err := rootsOf(s.c.Env)
+	if err == nil {
+		err = look(ctx, looker(roots), c, time.Now())
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: no answer from the storage after %v", mount.ErrUnavailable, lookTimeout)
+	}
+	return err
 }
 
 // environment is all that the program gets to know of this host.

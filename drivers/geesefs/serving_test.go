@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/bunkroom/bunkroom/internal/need"
 )
 
 // The whole path: write, stop, serve in a new process, read.
@@ -54,7 +56,9 @@ func TestFolderOutlivesItsProcess(t *testing.T) {
 // Case 37: three expiries of credentials of five seconds under constant
 // writes, and no call fails, nothing is mounted anew, and nothing is refused.
 func TestCredentialsExpireUnderWrites(t *testing.T) {
+	need.Long(t, "credentials have to expire")
 	fuse(t)
+	t.Parallel()
 	st := newStore(t)
 	s := server(t, &minter{endpoint: st.url, life: 5 * time.Second}, nil)
 	v, dir := serve(t, s)
@@ -89,7 +93,9 @@ func TestCredentialsExpireUnderWrites(t *testing.T) {
 
 // Without renewal the store does refuse: the case before shows something.
 func TestExpiredCredentialsAreRefused(t *testing.T) {
+	need.Long(t, "credentials have to expire")
 	fuse(t)
+	t.Parallel()
 	st := newStore(t)
 	s := server(t, &minter{endpoint: st.url, life: 5 * time.Second}, nil)
 	v, dir := serve(t, s)
@@ -113,14 +119,14 @@ func TestRefresh(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Fatalf("a new folder holds %v, %v", entries, err)
 	}
-	st.put(t, "upload", "from the browser")
+	st.put(t, "upload")
 	if _, err := os.ReadFile(filepath.Join(dir, "upload")); !os.IsNotExist(err) {
 		t.Fatalf("seen without Refresh: %v; the stand-in caches nothing", err)
 	}
 	if err := v.(*serving).Refresh(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	read(t, filepath.Join(dir, "upload"), "from the browser")
+	read(t, filepath.Join(dir, "upload"), "")
 	stop(t, v)
 	if err := v.(*serving).Refresh(bounded(t)); err == nil {
 		t.Error("a folder that is served no more was refreshed")

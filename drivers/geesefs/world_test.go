@@ -77,7 +77,7 @@ type store struct{ url string }
 
 func newStore(t testing.TB) store {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin(t), "store"), bucket)
+	cmd := exec.Command(filepath.Join(bin(t), "store"), bucket, secretKey)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe() // it ends with this process
 	if err != nil {
@@ -112,16 +112,15 @@ func (s store) keys(t testing.TB) (accepted, refused int) {
 	return accepted, refused
 }
 
-// put writes an object as somebody else would, past every mount.
-func (s store) put(t testing.TB, name, text string) {
+// put makes an empty object as somebody else would, past every mount.
+func (s store) put(t testing.TB, name string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+"/"+bucket+"/"+strings.ReplaceAll(prefix, "%", "%25")+name, strings.NewReader(text))
+	u := s.url + "/" + bucket + "/" + strings.ReplaceAll(prefix, "%", "%25") + name
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, u, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := credentials(s.url, prefix, time.Minute)
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+c.AccessKey+"/x")
-	r.Header.Set("X-Amz-Security-Token", c.SessionToken)
+	sign(r, credentials(s.url, prefix, time.Minute), time.Now())
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -130,6 +130,7 @@ var refusals = map[string]told{
 
 	"drivers/cloudevents.EventError":  {fault, []string{"500 metering_unusable"}},
 	"drivers/cloudevents.ExportError": {fault, []string{"503 metering_unavailable"}},
+	"drivers/geesefs.refusedError":    {fault, nil}, // as mount.ErrUnavailable
 	"drivers/local.ConfinementError":  {fault, []string{"501 confinement_unavailable"}},
 	"drivers/memory.ErrNoReply":       {fault, []string{"503 no_reply"}},
 	"drivers/postgres.ServerError":    {fault, []string{"503 database_unreachable"}},

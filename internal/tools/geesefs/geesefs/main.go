@@ -5,8 +5,7 @@
 //
 //   - Credentials come from credential_process of the named profile, which runs
 //     again once the expiry that it printed has passed.
-//   - It mounts only what it can list; else it says why, and its exit code is 1.
-//     A server that does not answer keeps it for a minute.
+//   - It asks the server nothing before it has mounted.
 //   - A file is an object once it is closed. What is open and was written is
 //     an object once the file system is unmounted, about a second after that.
 //   - SIGTERM and SIGINT unmount.
@@ -14,13 +13,13 @@
 //     .invalidate is set.
 //   - What the server refuses is EACCES.
 //
-// STANDIN=stubborn in its environment makes it go on after its file system is
-// unmounted, whatever it is sent but SIGKILL.
+// STANDIN in its environment makes it fail: stubborn goes on after the file system is
+// unmounted, whatever it is sent but SIGKILL; late mounts after a minute only;
+// broken ends with exit code 1.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"log"
 	"os"
@@ -33,13 +32,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 	"github.com/jacobsa/fuse"
 	"github.com/jacobsa/fuse/fuseutil"
 )
-
-// patience is how long a server that does not answer is waited for.
-const patience = time.Minute
 
 type options struct {
 	foreground, allowOther                  bool
@@ -96,16 +91,6 @@ func (o options) client(ctx context.Context) (*s3.Client, error) {
 	}), nil
 }
 
-// reach lists the folder, as often as it takes a server to say something.
-func reach(ctx context.Context, fs *fileSystem) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Second) {
-		_, err := fs.fetch(ctx, "")
-		if refusal := smithy.APIError(nil); err == nil || errors.As(err, &refusal) || time.Now().After(deadline) {
-			return err
-		}
-	}
-}
-
 func main() {
 	o := parse(os.Args[1:])
 	ctx := context.Background()
@@ -114,8 +99,12 @@ func main() {
 		log.Fatalf("main.FATAL Mounting file system: %v", err)
 	}
 	fs := newFileSystem(client, o.bucket, o.prefix)
-	if err := reach(ctx, fs); err != nil {
-		log.Fatalf("main.FATAL Mounting file system: Unable to access '%s': %v", o.bucket, err)
+	mode := os.Getenv("STANDIN")
+	switch mode {
+	case "broken":
+		log.Fatal("main.FATAL Mounting file system: it was told to")
+	case "late":
+		time.Sleep(time.Minute)
 	}
 	mount := &fuse.MountConfig{FSName: o.bucket, Subtype: "geesefs", DisableWritebackCaching: true, Options: map[string]string{}}
 	if o.allowOther {
@@ -126,7 +115,7 @@ func main() {
 		log.Fatalf("main.FATAL Mounting file system: Mount: %v", err)
 	}
 	log.Println("main.INFO File system has been successfully mounted.")
-	stubborn := os.Getenv("STANDIN") == "stubborn"
+	stubborn := mode == "stubborn"
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

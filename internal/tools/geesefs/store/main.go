@@ -1,8 +1,8 @@
 // Command store is an object store for tests, in memory, behind a check of who
 // asks: an access key says itself until when it is good, and a session token
-// for what. Signatures are not looked at.
+// for what. All keys have one secret, by which requests are signed.
 //
-//	store BUCKET
+//	store BUCKET SECRET
 //
 // It listens on a port of its own of this machine, writes its base URL as its
 // first line, and ends when its input does. GET /-/keys answers with how many
@@ -22,14 +22,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 2 {
-		log.Fatal("usage: store BUCKET")
+	if len(os.Args) != 3 {
+		log.Fatal("usage: store BUCKET SECRET")
 	}
 	backend := s3mem.New()
 	if err := backend.CreateBucket(os.Args[1]); err != nil {
@@ -44,14 +46,14 @@ func main() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	d := &door{bucket: os.Args[1], behind: gofakes3.New(backend).Server(), accepted: map[string]bool{}}
+	d := &door{bucket: os.Args[1], secret: os.Args[2], behind: gofakes3.New(backend).Server(), accepted: map[string]bool{}}
 	log.Fatal(http.Serve(listener, d))
 }
 
 // door lets in who has a key that is good now, for what is below its prefix.
 type door struct {
-	bucket string
-	behind http.Handler
+	bucket, secret string
+	behind         http.Handler
 
 	mu       sync.Mutex
 	accepted map[string]bool
@@ -95,6 +97,12 @@ func (d *door) check(r *http.Request, now time.Time) (key, code string) {
 	case !now.Before(time.UnixMilli(until)):
 		return key, "ExpiredToken"
 	}
+	if signed, err := d.signed(r, key); err != nil || !signed {
+		return key, "SignatureDoesNotMatch"
+	}
+	if !strings.HasPrefix(r.URL.Path+"/", "/"+d.bucket+"/") {
+		return key, "NoSuchBucket"
+	}
 	object := strings.TrimPrefix(r.URL.Path, "/"+d.bucket)
 	object = strings.TrimPrefix(object, "/")
 	if object == "" {
@@ -104,4 +112,40 @@ func (d *door) check(r *http.Request, now time.Time) (key, code string) {
 		return key, "AccessDenied"
 	}
 	return key, ""
+}
+
+// signed reports whether a request has the signature that it would have if we made it.
+func (d *door) signed(r *http.Request, key string) (bool, error) {
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil {
+		return false, err
+	}
+	parts := strings.Split(r.Header.Get("Authorization"), "/")
+	if len(parts) < 5 {
+		return false, nil
+	}
+	_, names, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
+	names, _, _ = strings.Cut(names, ",")
+	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), nil)
+	if err != nil {
+		return false, err
+	}
+	for name := range strings.SplitSeq(names, ";") {
+		switch name {
+		case "content-length":
+			again.ContentLength = r.ContentLength
+		case "host", "x-amz-date", "x-amz-security-token":
+		default:
+			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
+		}
+	}
+	credentials := aws.Credentials{AccessKeyID: key, SecretAccessKey: d.secret, SessionToken: r.Header.Get("X-Amz-Security-Token")}
+	err = v4.NewSigner().SignHTTP(r.Context(), credentials, again, r.Header.Get("X-Amz-Content-Sha256"), parts[3], parts[2], at,
+		func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	if err != nil {
+		return false, err
+	}
+	_, got, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+	_, want, _ := strings.Cut(again.Header.Get("Authorization"), "Signature=")
+	return got == want && got != "", nil
 }
