@@ -41,7 +41,7 @@ func (c call) args() []string {
 	}
 	a = append(a,
 		"--no-detect",           // the credentials don't open what it would look at
-		"--fsync-on-close",      // a close returns once the file is in the storage
+		"--fsync-on-close",      // a file is written out when it is closed, and not minutes later
 		"--no-expire-multipart", // the sweep at its start panics over what others have left
 		"--enable-perms", "--enable-mtime",
 		"--profile="+profile, "--shared-config="+c.config,

@@ -40,9 +40,16 @@
 // is no shared memory, and no other mode is safe, for locks hold on one host
 // only and the last writer of a file wins.
 //
-// A close returns after the file is in the storage, so that nothing that was
-// closed is lost, whatever dies. Other hosts see it once their caches forget
-// what was there before, after about a minute, or at once after Refresh.
+// # When a file is in the storage
+//
+// A file is written out when it is closed, but a close does not wait for that,
+// and does not tell where it failed. fsync does both: who must know calls it.
+// Stop waits for all that was written. When the host's process dies, the program writes
+// out what is on its way and ends; when the program or the machine dies, what
+// was closed in the last moments and not synced is lost.
+//
+// Other hosts see a file once their caches forget what was there before, after
+// about a minute, or at once after Refresh.
 //
 // Hosts are Linux. Elsewhere [Server] answers sandbox.ErrUnsupported.
 package geesefs

@@ -163,7 +163,7 @@ func TestCredentialsExpireInsideASandbox(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if out, code := sh(t, second, `echo "$2" >"$1/$2" && cat "$1/$2"`, target, fmt.Sprint(writes%10)); code != 0 {
+		if out, code := sh(t, second, `echo "$2" >"$1/$2" && sync "$1/$2" && cat "$1/$2"`, target, fmt.Sprint(writes%10)); code != 0 {
 			t.Fatalf("write %d: exit %d: %s", writes, code, out)
 		}
 	}
@@ -194,7 +194,7 @@ func TestNextHostTakesTheSandboxOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out, code := sh(t, sb, `echo kept >"$1/note"`, target); code != 0 {
+			if out, code := sh(t, sb, `echo kept >"$1/note" && sync "$1/note"`, target); code != 0 {
 				t.Fatalf("exit %d: %s", code, out)
 			}
 			run := left.(*insideRef).place.run

@@ -15,16 +15,17 @@ type process struct {
 	how   string        // how it ended; set before ended is closed
 }
 
-// startProcess starts the program. It is killed when this process ends: what it
-// had not written out is lost, as in a power cut, while a program that
-// outlived its host would write into a folder that the next host serves.
+// startProcess starts the program. When this process ends, however it does,
+// the program is asked to end: it unmounts and writes out what is on its way.
+// Killed, it would lose files that were closed a moment before. It can't go on
+// for long where it does not end: nobody renews its credentials any more.
 func startProcess(path string, args, env []string) (*process, error) {
 	p := &process{cmd: exec.Command(path, args...), ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Dir = env, "/"
 	p.cmd.Stdout, p.cmd.Stderr = &p.tail, &p.tail
 	p.cmd.WaitDelay = time.Second // for what it has started and left
 	// A group of its own, so that what a terminal sends the host goes to the host.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	started := make(chan error)
 	go func() {
 		// The kernel sends the signal when the thread ends that started the

@@ -9,8 +9,8 @@ import (
 	"github.com/bunkroom/bunkroom/mount"
 )
 
-// Server serves folders on this host, each by a child process of its own. The
-// children end with this process, however that ends.
+// Server serves folders on this host, each by a child process of its own. When
+// this process ends, however it does, the children write out what was written, and end.
 type Server struct {
 	c     Config
 	house *house

@@ -237,9 +237,19 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
+// put writes a file and has it in the storage: only fsync says whether it is.
+func put(name, text string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
 func write(t testing.TB, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := put(name, text); err != nil {
 		t.Fatal(err)
 	}
 }

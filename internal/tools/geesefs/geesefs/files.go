@@ -35,7 +35,7 @@ func (fs *fileSystem) CreateFile(ctx context.Context, op *fuseops.CreateFileOp) 
 	n := fs.know(dir, op.Name, entry{at: time.Now()})
 	n.loaded, n.dirty, n.data = true, true, nil
 	fs.note(n)
-	op.Entry = n.entry()
+	op.Entry, op.Handle = n.entry(), fs.opened(n)
 	return nil
 }
 
@@ -62,7 +62,9 @@ func (fs *fileSystem) MkDir(ctx context.Context, op *fuseops.MkDirOp) error {
 func (fs *fileSystem) OpenFile(ctx context.Context, op *fuseops.OpenFileOp) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.load(ctx, fs.nodes[op.Inode])
+	n := fs.nodes[op.Inode]
+	op.Handle = fs.opened(n)
+	return fs.load(ctx, n)
 }
 
 func (fs *fileSystem) ReadFile(ctx context.Context, op *fuseops.ReadFileOp) error {
@@ -117,15 +119,22 @@ func (fs *fileSystem) SyncFile(ctx context.Context, op *fuseops.SyncFileOp) erro
 	return fs.flush(ctx, fs.nodes[op.Inode])
 }
 
-// FlushFile is called at each close.
-func (fs *fileSystem) FlushFile(ctx context.Context, op *fuseops.FlushFileOp) error {
+// FlushFile is called at each close, and has nothing to do.
+func (fs *fileSystem) FlushFile(context.Context, *fuseops.FlushFileOp) error { return nil }
+
+// ReleaseFileHandle writes a file out after its last close, which has not
+// waited for that, and does not hear of what becomes of it.
+func (fs *fileSystem) ReleaseFileHandle(ctx context.Context, op *fuseops.ReleaseFileHandleOp) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.flush(ctx, fs.nodes[op.Inode])
+	return fs.flush(ctx, fs.nodes[fs.open[op.Handle]])
 }
 
-func (fs *fileSystem) ReleaseFileHandle(context.Context, *fuseops.ReleaseFileHandleOp) error {
-	return nil
+// opened gives out a handle.
+func (fs *fileSystem) opened(n *node) fuseops.HandleID {
+	fs.handles++
+	fs.open[fs.handles] = n.id
+	return fs.handles
 }
 
 func (fs *fileSystem) Unlink(ctx context.Context, op *fuseops.UnlinkOp) error {

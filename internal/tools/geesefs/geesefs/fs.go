@@ -44,6 +44,7 @@ type fileSystem struct {
 	nodes    map[fuseops.InodeID]*node
 	next     fuseops.InodeID
 	handles  fuseops.HandleID
+	open     map[fuseops.HandleID]fuseops.InodeID
 	dirs     map[fuseops.HandleID][]fuseutil.Dirent
 }
 
@@ -51,7 +52,7 @@ func newFileSystem(client *s3.Client, bucket, prefix string) *fileSystem {
 	root := &node{id: fuseops.RootInodeID, dir: true, at: time.Now()}
 	return &fileSystem{
 		client: client, bucket: bucket, prefix: prefix, next: fuseops.RootInodeID + 1,
-		listings: map[string]*listing{}, dirs: map[fuseops.HandleID][]fuseutil.Dirent{},
+		listings: map[string]*listing{}, dirs: map[fuseops.HandleID][]fuseutil.Dirent{}, open: map[fuseops.HandleID]fuseops.InodeID{},
 		ids: map[string]fuseops.InodeID{"": root.id}, nodes: map[fuseops.InodeID]*node{root.id: root},
 	}
 }

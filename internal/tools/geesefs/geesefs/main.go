@@ -6,8 +6,9 @@
 //   - Credentials come from credential_process of the named profile, which runs
 //     again once the expiry that it printed has passed.
 //   - It asks the server nothing before it has mounted.
-//   - A file is an object once it is closed. What is open and was written is
-//     an object once the file system is unmounted, about a second after that.
+//   - A file is an object after fsync, soon after its last close, and else once
+//     the file system is unmounted. Only fsync says that it failed. About a second
+//     after all that it ends.
 //   - SIGTERM and SIGINT unmount.
 //   - Listings are cached for a minute, or until the extended attribute
 //     .invalidate is set.
