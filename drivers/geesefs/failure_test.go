@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,6 +206,31 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	}
 	if mounted, err := isMounted(dir); mounted || err != nil || v.Err() != nil {
 		t.Errorf("mounted %v, %v; %v", mounted, err, v.Err())
+	}
+}
+
+// What the program has started and left behind, with its output still open, holds nothing up.
+func TestLeftChildHoldsNothingUp(t *testing.T) {
+	script := "echo before; sleep 60 & echo $!; exit 3"
+	p, err := startProcess("/bin/sh", []string{"-c", script}, []string{"PATH=" + os.Getenv("PATH")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("its end is not noticed")
+	}
+	before, pid, _ := strings.Cut(strings.TrimSpace(p.tail.String()), "\n")
+	if before != "before" || p.how != "exit status 3" {
+		t.Errorf("%s, said %q", p.how, p.tail.String())
+	}
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(n, syscall.SIGKILL); err != nil {
+		t.Errorf("what it has left is gone already: %v", err)
 	}
 }
 

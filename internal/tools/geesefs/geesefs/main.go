@@ -120,7 +120,8 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		for range signals {
+		for s := range signals {
+			log.Printf("main.INFO Received %v, attempting to unmount...", s)
 			if !stubborn {
 				_ = fuse.Unmount(o.dir)
 			}
