@@ -72,7 +72,9 @@ lint: deps $(STATICCHECK)
 	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
-	@$(call in,$(MODULES) internal/tools internal/tools/weed,go mod tidy -diff)
+	@$(call in,internal/tools/geesefs,go vet ./...)
+	@$(call in,internal/tools/geesefs,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
+	@$(call in,$(MODULES) internal/tools internal/tools/geesefs internal/tools/weed,go mod tidy -diff)
 
 $(STATICCHECK): internal/tools/go.mod internal/tools/go.sum
 	@mkdir -p $(@D)

@@ -49,6 +49,7 @@ var house = []room{
 	{Path: "drivers/memory", Floor: drivers},
 	{Path: "drivers/cloudevents", Floor: drivers},
 	{Path: "drivers/dir", Floor: drivers},
+	{Path: "drivers/geesefs", Floor: drivers},
 	{Path: "drivers/local/...", Floor: drivers, Links: []string{"golang.org/x/sys"}},
 	{Path: "drivers/sqlite", Floor: drivers, Links: slices.Concat(bun, sqlite)},
 	{Path: "drivers/postgres", Floor: drivers, Links: slices.Concat(bun, postgres)},

@@ -61,13 +61,14 @@ var refusals = map[string]told{
 	"billing.OverflowError": {input, []string{"400 out_of_range"}},
 	"billing.RefusedError":  {limit, []string{"402 payment_required", "429 work_limit"}},
 
-	"mount.ErrExists":      {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
-	"mount.ErrNotFound":    {absent, []string{"404 not_found"}},
-	"mount.ErrTaken":       {state, []string{"409 mount_taken"}},
-	"mount.ErrUndecided":   {fault, []string{"503 unavailable"}},
-	"mount.ErrUnavailable": {fault, []string{"503 mount_unavailable"}},
-	"mount.MountError":     {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
-	"mount.VersionError":   {state, []string{"409 conflict"}},
+	"mount.ErrExists":        {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
+	"mount.ErrNotFound":      {absent, []string{"404 not_found"}},
+	"mount.ErrTaken":         {state, []string{"409 mount_taken"}},
+	"mount.ErrUndecided":     {fault, []string{"503 unavailable"}},
+	"mount.ErrUnavailable":   {fault, []string{"503 mount_unavailable"}},
+	"mount.MountError":       {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
+	"mount.UnreachableError": {fault, []string{"501 storage_unreachable"}},
+	"mount.VersionError":     {state, []string{"409 conflict"}},
 
 	"mount/files.ConflictError":     {state, []string{"409 exists", "412 precondition_failed"}},
 	"mount/files.ErrExpired":        {state, []string{"409 upload_expired"}},
@@ -135,6 +136,7 @@ var refusals = map[string]told{
 
 	"drivers/cloudevents.EventError":  {fault, []string{"500 metering_unusable"}},
 	"drivers/cloudevents.ExportError": {fault, []string{"503 metering_unavailable"}},
+	"drivers/geesefs.refusedError":    {fault, nil}, // as mount.ErrUnavailable
 	"drivers/local.ConfinementError":  {fault, []string{"501 confinement_unavailable"}},
 	"drivers/memory.ErrNoReply":       {fault, []string{"503 no_reply"}},
 	"drivers/postgres.ServerError":    {fault, []string{"503 database_unreachable"}},

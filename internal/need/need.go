@@ -21,7 +21,7 @@ import (
 // The components that "make deps" installs.
 const (
 	Bwrap = "bwrap" // bubblewrap
-	FUSE  = "fuse"  // the device /dev/fuse, and the program fusermount3
+	FUSE  = "fuse"  // the device /dev/fuse, which nothing installs, and the program fusermount3
 	Git   = "git"
 	// Postgres is the programs of its server. Tests start one of their own: one that runs already is left alone.
 	Postgres = "postgres"
@@ -29,8 +29,11 @@ const (
 	Weed = "weed"
 )
 
-// Proc is the proc file system. Nothing installs it.
-const Proc = "proc"
+// Components that nothing installs.
+const (
+	Proc    = "proc"    // the proc file system
+	Geesefs = "geesefs" // the program, on PATH
+)
 
 // All is what BUNKROOM_REQUIRE=all stands for.
 func All() []string { return []string{Bwrap, FUSE, Git, Postgres, Weed} }
