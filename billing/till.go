@@ -156,6 +156,11 @@ func (g *Till) settle(ctx context.Context, t Ticket, u Usage) (Ticket, error) {
 			u.From = mark.Through
 			u.To = later(u.To, u.From)
 			continue
+		case errors.Is(err, ErrClosed) && held && u.Last:
+			// Taken for one that never began, its hold was given back. What it took is charged without one,
+			// unless it is its account that was closed.
+			held = false
+			continue
 		case errors.Is(err, ErrClosed): // somebody else has closed the account of this work
 			return t, &RefusedError{Payer: t.Intent.Payer, Decision: AdmitDecision{Reason: RefusedClosed}}
 		case err != nil:

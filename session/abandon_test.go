@@ -58,8 +58,9 @@ func TestTheTailOfACrash(t *testing.T) {
 		close(until)
 		r.meddle(nil)
 		synctest.Wait()
-		if _, err := wk.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
+		rep, err := wk.Close(t.Context())
+		if err != nil || rep.Used != 0 {
+			t.Errorf("Close: %v; used %v: it was somebody else who accounted for it", err, rep.Used)
 		}
 		if now := w.gate.all()[wk.ID()]; now.used() != charged.used() || now.used() == 0 || now.settled != 1 {
 			t.Errorf("charged %v and settled %d times, had been charged %v", now.used(), now.settled, charged.used())

@@ -36,6 +36,9 @@ var (
 	ErrUnknown = access.NewSentinel("session: outcome of commit unknown", 503, "unknown_outcome", "It is not known whether this happened. Check before you try again.")
 	// ErrOutOfCredit ends a work whose payer's account allows no more.
 	ErrOutOfCredit = access.NewSentinel("session: out of credit", 402, "payment_required", "There is not enough credit for this.")
+	// ErrRevoked ends a work whose opener may not do it any more, or of whom
+	// nobody could say so for too long.
+	ErrRevoked = access.NewSentinel("session: access revoked", 403, "revoked", "You don't have access to this any more.")
 	// ErrFenced ends a work whose lease was lost, and refuses whoever holds none.
 	ErrFenced = access.NewSentinel("session: lease lost", 409, "lease_lost", "The work was interrupted. Try again.")
 	// ErrDraining refuses new work, and ends what runs too long, while the process shuts down.

@@ -82,7 +82,7 @@ func (g *gate) Settle(_ context.Context, t billing.Ticket, u billing.Usage) (bil
 	case h.settled > 0 && !h.abandoned && again: // the reply was lost
 		return t, nil
 	case h.settled > 0:
-		return t, &billing.RefusedError{Payer: h.intent.Payer, Decision: billing.AdmitDecision{Reason: billing.RefusedHoldEnded}}
+		return t, &billing.RefusedError{Payer: h.intent.Payer, Decision: billing.AdmitDecision{Reason: billing.RefusedClosed}}
 	}
 	switch last := len(h.spans) - 1; {
 	case u.To.Before(u.From):

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bunkroom/bunkroom/billing"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -15,80 +14,100 @@ import (
 // the acquisition of the lease until the work is closed; time is accounted for
 // from when work begins, and that it begins is noted with whoever accounts for
 // it at once: from then on it is charged, whatever becomes of this process.
+// Once the work was told to stop it is accounted for for good, and only the
+// lease goes on being renewed: until it is closed its processes may be running.
 //
 // Whatever it asks answers within the time it has, or is not waited for: a
 // database or gate that does not answer must not delay the stop.
 func (w *Work) beat() {
 	defer close(w.beating)
-	begun := false
-	lease, grace := w.runner.lease, w.runner.grace()
-	touched := time.Now()
+	lease, ended := w.runner.lease, w.ctx.Done()
+	minute := w.vouched // when what is done once a minute was done last
 	next := w.until.Add(-lease * 2 / 3)
 	for {
+		timer, due := time.NewTimer(time.Until(next)), false
 		select {
-		case <-w.quit: // what is being closed renews nothing any more, be it due or not
+		case <-w.quit:
+		case <-w.begins:
+			w.starts()
+		case <-ended:
+			ended = nil
+		case <-timer.C:
+			due = true
+		}
+		timer.Stop()
+		select {
+		case <-w.quit: // what is being closed renews nothing any more, be it due or not; Close settles
 			return
 		default:
 		}
-		timer := time.NewTimer(time.Until(next))
-		select {
-		case <-w.quit:
-			timer.Stop()
-			return
-		case <-w.begins:
-			timer.Stop()
-			begun = true
-			w.starts()
-			ctx, cancel := w.bounded(begun)
-			w.account(ctx, grace)
-			cancel()
-			continue
-		case <-timer.C:
+		ctx, cancel := w.bounded()
+		if due {
+			w.renew(ctx)
 		}
-		ctx, cancel := w.bounded(begun)
-		w.renew(ctx)
-		if begun {
-			if w.accounts() {
-				w.account(ctx, grace)
-			}
+		if now, vouched := w.moment(); w.bill.due(now, vouched, lease/3) {
+			w.account(ctx)
+		}
+		if due && w.bill.begun() && w.ctx.Err() == nil {
 			w.watch(ctx)
-			if time.Since(touched) >= time.Minute {
-				touched = time.Now()
+			if time.Since(minute) >= time.Minute {
+				minute = time.Now()
 				w.touch(ctx)
+				w.askAgain(ctx)
 			}
 		}
 		cancel()
-		// Where the lease could not be renewed the next try comes sooner, and
-		// the work has stopped a grace before the lease is anybody else's.
-		next = w.until.Add(-lease * 2 / 3)
-		if now := time.Now(); !next.After(now) {
-			next = now.Add(lease / 12)
-		}
-		stop, why := w.latest(begun)
-		if now := time.Now(); !now.Before(stop) {
-			w.stop(fmt.Errorf("%w: not renewed in time", why))
-		} else if stop.Before(next) {
-			next = stop
-		}
+		next = w.next(minute)
 	}
 }
 
 // bounded is a context for what the heartbeat asks: until the work must stop,
 // or a little longer where that is now.
-func (w *Work) bounded(begun bool) (context.Context, context.CancelFunc) {
-	stop, _ := w.latest(begun)
+func (w *Work) bounded() (context.Context, context.CancelFunc) {
+	stop, _ := w.latest()
 	lease := w.runner.lease
 	return context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
 }
 
-// latest is when the work must stop unless its lease and its hold are renewed, on the local clock, and why.
-func (w *Work) latest(begun bool) (time.Time, error) {
+// next is when the next beat is due. Where the work must have stopped by now it is stopped.
+func (w *Work) next(minute time.Time) time.Time {
+	now, lease := time.Now(), w.runner.lease
+	stop, why := w.latest()
+	if !now.Before(stop) {
+		w.stop(why)
+	}
+	going := w.ctx.Err() == nil
+	next := w.until.Add(-lease * 2 / 3)
+	if going && w.bill.begun() {
+		next = earlier(next, minute.Add(time.Minute)) // of a lease that is renewed less often
+	}
+	switch {
+	case next.After(now):
+	case now.Before(w.until):
+		// Where the lease could not be renewed the next try comes sooner, and
+		// the work has stopped a grace before the lease is anybody else's.
+		next = now.Add(lease / 12)
+	default: // it is lost, and what is left is to account for the work
+		next = now.Add(lease / 3)
+	}
+	if going {
+		next = earlier(next, stop)
+	}
+	return next
+}
+
+// latest is when the work must stop unless what it rests on is renewed, on the local clock, and why.
+func (w *Work) latest() (time.Time, error) {
 	grace := w.runner.grace()
-	stop, why := w.until.Add(-2*grace), error(ErrFenced)
-	if begun && !w.ticket.Until.IsZero() {
-		if held := time.Now().Add(w.ticket.Until.Sub(w.clock.now()) - 2*grace); held.Before(stop) {
-			stop, why = held, ErrOutOfCredit
-		}
+	stop, why := w.until.Add(-2*grace), fmt.Errorf("%w: not renewed in time", ErrFenced)
+	if !w.bill.begun() {
+		return stop, why
+	}
+	if held, ends := w.bill.deadline(grace); ends && held.Before(stop) {
+		stop, why = held, fmt.Errorf("%w: hold not renewed in time", ErrOutOfCredit)
+	}
+	if vouched := w.vouched.Add(maxUnasked); vouched.Before(stop) {
+		stop, why = vouched, fmt.Errorf("%w: nobody could say for %v", ErrRevoked, maxUnasked)
 	}
 	return stop, why
 }
@@ -107,64 +126,6 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
-// accounts reports whether it is time to account for what was used: where the
-// next beat would come after more than a third of what the hold lasts, or the last try has come to nothing.
-func (w *Work) accounts() bool {
-	return w.failing || !w.noted || w.clock.now().Sub(w.billed)+w.runner.lease/3 >= w.runner.holding/3
-}
-
-// account posts the time used since the last time, and renews the hold. What
-// could not be posted is posted with the next beat, or when the work closes.
-func (w *Work) account(ctx context.Context, grace time.Duration) {
-	err := w.settle(ctx, false)
-	var refused *billing.RefusedError
-	w.failing = err != nil && !errors.As(err, &refused)
-	switch {
-	case err == nil:
-	case errors.As(err, &refused):
-		w.stop(fmt.Errorf("%w: %w", ErrOutOfCredit, err))
-	default:
-		w.runner.log.WarnContext(ctx, "usage not accounted for", "work", w.id, "session", w.session, "error", err)
-		if until := w.ticket.Until; !until.IsZero() && !w.clock.now().Before(until.Add(-2*grace)) {
-			w.stop(fmt.Errorf("%w: hold not renewed in time: %w", ErrOutOfCredit, err))
-		}
-	}
-}
-
-// settle accounts for the time up to now. A span whose outcome is not known
-// is posted again just as it was: only the same span is accounted for once.
-func (w *Work) settle(ctx context.Context, last bool) error {
-	var refused *billing.RefusedError
-	if w.posted.After(w.billed) {
-		err := w.post(ctx, billing.Usage{From: w.billed, To: w.posted, TTL: w.runner.holding})
-		if err != nil && !(last && errors.As(err, &refused)) {
-			return err
-		}
-	}
-	now := w.clock.now()
-	switch {
-	case !last && !w.noted:
-		return w.post(ctx, billing.Usage{From: w.billed, To: w.billed, TTL: w.runner.holding})
-	case !last && now.Equal(w.billed):
-		return nil
-	}
-	return w.post(ctx, billing.Usage{From: w.billed, To: now, Last: last, TTL: w.runner.holding})
-}
-
-func (w *Work) post(ctx context.Context, u billing.Usage) error {
-	w.posted = u.To
-	old, span := w.ticket, u
-	t, err := guarded(ctx, func(ctx context.Context) (billing.Ticket, error) { return w.runner.gate.Settle(ctx, old, span) })
-	var refused *billing.RefusedError
-	if err == nil || t.Intent.ID != "" { // a gate that never answered has no say
-		w.ticket = t
-	}
-	if err == nil || errors.As(err, &refused) {
-		w.billed, w.noted = u.To, true
-	}
-	return err
-}
-
 // touch notes that the session is worked in.
 func (w *Work) touch(ctx context.Context) {
 	at := Address{Session: w.session, Conversation: w.conversation}
@@ -176,7 +137,8 @@ func (w *Work) touch(ctx context.Context) {
 	}
 }
 
-// watch stops the work where its session has ended, or its machine is not the session's any more.
+// watch stops the work where its session has ended, or its machine is not the
+// session's any more, and has a disk measured that is worked on for long.
 func (w *Work) watch(ctx context.Context) {
 	s, err := guarded(ctx, func(ctx context.Context) (Snapshot, error) {
 		return w.runner.rows.store.Load(ctx, Address{Session: w.session})
@@ -194,7 +156,7 @@ func (w *Work) watch(ctx context.Context) {
 		w.stop(sandbox.ErrGone)
 	default:
 		w.knows(s.Sandbox)
-		if w.clock.now().Sub(w.first) >= measureEvery { // what is shorter is measured by its end, when it has written what it writes
+		if time.Since(w.bill.clock.local) >= measureEvery { // what is shorter is measured by its end, when it has written what it writes
 			w.measure(ctx)
 		}
 	}

@@ -18,17 +18,19 @@ import (
 // having made, machines that are to be destroyed or have vanished, leases nobody gave back.
 // Nothing it does needs it to be the only one: several may run, on several hosts.
 type Keeper struct {
-	machines  *machines
-	leases    Leases
-	accounts  accounts
-	mine      func(work string) bool // whether a work is open in this process
-	draining  func() bool            // whether no work may begin in it any more
-	replica   string
-	process   string        // this one, as no other ever is
-	idleAfter time.Duration // after which a machine is stopped; 0 = never
-	log       *slog.Logger
-	orphans   orphanage
-	purging   purging
+	machines *machines
+	leases   Leases
+	accounts accounts
+	mine     func(work string) bool // whether a work is open in this process, or to be accounted for
+	// settleLate accounts for works of this process that were closed while that could not be done.
+	settleLate func(context.Context) error
+	draining   func() bool // whether no work may begin in it any more
+	replica    string
+	process    string        // this one, as no other ever is
+	idleAfter  time.Duration // after which a machine is stopped; 0 = never
+	log        *slog.Logger
+	orphans    orphanage
+	purging    purging
 }
 
 // Chore is something to do every so often.

@@ -70,7 +70,7 @@ func (o *opening) hold(ctx context.Context) error {
 		if !o.holding {
 			return nil
 		}
-		return o.runner.gate.Release(ctx, o.ticket)
+		return o.runner.gate.Release(ctx, o.bill.ticket)
 	})
 	return nil
 }
@@ -85,9 +85,10 @@ func (o *opening) admit(ctx context.Context, id string) (err error) {
 		ID: billing.HoldID(id), Work: o.id, Payer: o.in.payer, Plan: o.in.plan, Session: o.session, Project: o.in.Session.Project,
 		Meter: billing.MeterRuntime, Class: class, TTL: 2 * o.runner.lease,
 	}
-	o.ticket, err = o.runner.gate.Admit(ctx, intent)
+	t, err := o.runner.gate.Admit(ctx, intent)
 	if o.holding = err == nil; o.holding {
-		o.free, o.unheld, o.payer = o.ticket.Free, o.ticket.Unheld, o.in.payer
+		o.bill.admitted(t, o.asked, intent.TTL)
+		o.free, o.unheld, o.payer = t.Free, t.Unheld, o.in.payer
 		return nil
 	}
 	if refused := (*billing.RefusedError)(nil); !errors.As(err, &refused) { // it may have been placed all the same
@@ -122,12 +123,17 @@ func (o *opening) live(ctx context.Context) error {
 	o.begins, o.beating = make(chan struct{}), make(chan struct{})
 	o.quit, o.closed = make(chan struct{}), make(chan struct{})
 	o.ctx, o.stop = context.WithCancelCause(ctx)
+	o.stamped = make(chan struct{})
+	context.AfterFunc(o.ctx, func() {
+		o.stopped = time.Now()
+		close(o.stamped)
+	})
 	go o.beat()
 	o.undone = append(o.undone, func(context.Context) error { o.halt(ErrClosed); return nil })
 	if err := o.runner.register(o.Work); err != nil {
 		return err
 	}
-	o.undone = append(o.undone, func(context.Context) error { o.runner.forget(o.Work); return nil })
+	o.undone = append(o.undone, func(context.Context) error { o.runner.forget(o.Work, true); return nil })
 	return nil
 }
 
@@ -175,9 +181,9 @@ func (o *opening) start(ctx context.Context) error {
 	sb, r := o.sb, o.runner
 	o.unhook = context.AfterFunc(o.ctx, func() { sb.Close() }) // what runs is stopped with the work
 	o.undone = append(o.undone, func(context.Context) error { o.unhook(); return nil })
-	late := !o.ticket.Until.IsZero() && time.Since(o.asked) >= r.lease
+	late := !o.bill.until.IsZero() && time.Since(o.asked) >= r.lease
 	if other := billing.Class(o.in.Sandbox.Spec.Class) != o.class; !o.free && (late || other) {
-		if err := r.gate.Release(ctx, o.ticket); err != nil {
+		if err := r.gate.Release(ctx, o.bill.ticket); err != nil {
 			r.log.WarnContext(ctx, "hold not given back; it expires", "work", o.Work.id, "session", o.session, "error", err)
 		}
 		if err := o.admit(ctx, r.newID()); err != nil {

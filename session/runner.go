@@ -36,6 +36,9 @@ type Runner struct {
 	draining bool             // no call of Open may begin
 	stopped  bool             // no work may begin
 	opening  sync.WaitGroup   // calls of Open that have not returned
+	// unsettled are works that were closed and could not be accounted for, by id.
+	unsettled map[string]*Work
+	late      chan struct{} // holds a token while they are accounted for
 }
 
 // grace is what is left of a lease when its work is stopped; twice that is left when it is told to.
@@ -89,7 +92,8 @@ func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work
 	}
 	w := &Work{
 		runner: r, id: r.newID(), session: in.Session.ID, environment: in.Session.Environment, conversation: in.Conversation.ID,
-		free: true,
+		free: true, vouched: in.vouched, bill: bill{ttl: r.holding},
+		entry: entry{actor: a, object: string(q.Conversation) + string(q.Session), session: in.Session, conversation: in.Conversation},
 	}
 	if lost := in.Sandbox; lost.State == sandbox.Lost && lost.Generation == q.AcceptLoss {
 		w.replaced = q.AcceptLoss
@@ -114,9 +118,10 @@ func (r *Runner) enter() error {
 // admitted is a request that access has let through.
 type admitted struct {
 	Snapshot
-	payer  access.UserID
-	plan   access.Plan
-	limits Limits
+	payer   access.UserID
+	plan    access.Plan
+	limits  Limits
+	vouched time.Time // when the host was asked, on the local clock
 }
 
 // admit is step 1: may this actor run code there? Nothing has been woken, charged or counted.
@@ -148,6 +153,7 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if s.Session.ID == "" {
 		project, owner = v.Project, v.Owner
 	}
+	asked := time.Now()
 	f := r.rows.host.Ask(ctx, access.Question{Actor: a, Project: project, Owner: owner, Agent: v.Agent,
 		Want: access.WantRole | access.WantCode | access.WantAgent | access.WantBilling})
 	rule := func(d access.Decision, verb string) error {
@@ -164,7 +170,7 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	if err := rule(access.RunCode(a, s.Session.facts(), v.Agent, f.Facts), "run code"); err != nil {
 		return none, err
 	}
-	in := admitted{Snapshot: s, plan: f.Plan}
+	in := admitted{Snapshot: s, plan: f.Plan, vouched: asked}
 	if in.limits, err = r.rows.ceilings(f); err != nil {
 		return none, err
 	}
@@ -278,13 +284,14 @@ func (r *Runner) cancel(which func(*Work) bool, cause error) {
 func (r *Runner) has(work string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.works[work] != nil
+	return r.works[work] != nil || r.unsettled[work] != nil
 }
 
 // Drain ends a process in good order: new work is refused with ErrDraining,
 // and what is open may go on until ctx ends. Then it is stopped with
 // ErrDraining as the cause and closed. Drain returns when no work is open and no machine
-// is being made any more; the error is ctx's where something had to be stopped.
+// is being made any more; the error is ctx's where something had to be stopped. What was closed
+// and could not be accounted for is tried once more, and is left to the Keepers of other processes then.
 func (r *Runner) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
@@ -302,7 +309,9 @@ func (r *Runner) Drain(ctx context.Context) error {
 	}()
 	select {
 	case <-idle:
-		return nil
+		last, cancel := detached(ctx)
+		defer cancel()
+		return r.leaveLate(last)
 	case <-ctx.Done():
 	}
 	err := context.Cause(ctx)
@@ -330,7 +339,7 @@ func (r *Runner) Drain(ctx context.Context) error {
 	case <-closing.Done(): // a provider that does not answer: its row says what was intended
 		err = errors.Join(err, closing.Err())
 	}
-	return err
+	return errors.Join(err, r.leaveLate(closing))
 }
 
 // register makes w one of the works of this process, unless that is shutting down.
@@ -355,10 +364,14 @@ func (r *Runner) begin(w *Work) error {
 	return nil
 }
 
-func (r *Runner) forget(w *Work) {
+// forget strikes w off the works of this process; what is not settled the Keeper settles.
+func (r *Runner) forget(w *Work, settled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.works, w.id)
+	if !settled {
+		r.unsettled[w.id] = w
+	}
 }
 
 // open are the works that have begun and are not closed.

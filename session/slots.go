@@ -15,14 +15,15 @@ const slotsCap = 200
 // freeSlots releases work leases that ran out without being given back, where
 // it is sure that nothing of that work runs any more. Any other drains, and
 // goes on counting: one that can't be seen to keeps no other waiting, and a
-// provider that does not answer is not asked again and again.
+// provider that does not answer is not asked again and again. Works of this
+// very process that were closed and could not be accounted for are first.
 func (k *Keeper) freeSlots(ctx context.Context) error {
 	type work struct {
 		holder string
 		fence  int64
 	}
 	seen, mute := map[work]bool{}, mutes{}
-	var fault error
+	fault := k.settleLate(ctx)
 	for limit := slotsCap; ; limit *= 2 {
 		expired, err := k.leases.Expired(ctx, limit)
 		if err != nil {
@@ -35,6 +36,9 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 			}
 			seen[id] = true
 			quiet, err := k.quiet(ctx, l, mute)
+			if err == nil && quiet {
+				quiet, err = k.abandoned(ctx, l)
+			}
 			if err == nil && quiet {
 				err = k.accounts.close(ctx, l)
 			}
@@ -54,8 +58,23 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 	}
 }
 
+// abandoned reports whether nobody else will account for a work whose lease
+// has run out: its process shows as long as it lives where it has such works that are closed.
+func (k *Keeper) abandoned(ctx context.Context, l Lease) (bool, error) {
+	if l.Replica == k.process { // it is closed and accounted for, or else it would not be quiet
+		return true, nil
+	}
+	switch _, err := k.leases.Held(ctx, LeaseSweep, lateLease(l.Replica).Name); {
+	case errors.Is(err, ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, nil
+}
+
 // quiet reports whether nothing runs any more of the work whose lease has run
-// out. A work of this very process is quiet once it is closed. Of another's it takes
+// out. A work of this very process is quiet once it is closed and accounted for. Of another's it takes
 // the machines: those it may have worked in earlier are proven gone where the outbox
 // has no entry of its sandbox; in the present one nothing runs, or what the work has
 // started is ended now, and nothing else.

@@ -38,20 +38,20 @@ type Work struct {
 	begins  chan struct{} // tells the heartbeat that work begins
 	beating chan struct{} // closed when the heartbeat has ended
 	quit    chan struct{} // closed to end it
+	stamped chan struct{} // closed once it is noted when ctx has ended
+	stopped time.Time     // and when that was, on the local clock; read once stamped is closed
 	unhook  func() bool   // keeps the end of ctx from closing sb
 
 	safe atomic.Pointer[time.Time] // until when, on the local monotonic clock, something new may be started
 
-	// Of the heartbeat until it has ended, of Close from then on.
+	// Of the opening until work begins, of the heartbeat until it has ended, of
+	// Close from then on, and of the Keeper where that could not settle.
 	lease    Lease
 	until    time.Time // of lease, on the local clock
-	ticket   billing.Ticket
-	first    time.Time // when work began, on the store's clock
-	billed   time.Time // accounted for up to here, on the store's clock
-	posted   time.Time // up to where it was last tried
+	bill     bill
 	measured time.Time // when the machine's disk was, or was to be, on the store's clock
-	noted    bool      // whoever accounts for it knows that work has begun
-	failing  bool      // the last try to account for it has come to nothing
+	entry    entry
+	vouched  time.Time // when it was last heard that it may go on, on the local clock
 
 	closing sync.Once
 	closed  chan struct{}
@@ -85,7 +85,10 @@ type storeClock struct {
 	store, local time.Time
 }
 
-func (c storeClock) now() time.Time { return c.store.Add(time.Since(c.local)) }
+func (c storeClock) now() time.Time { return c.at(time.Now()) }
+
+// at is the store's time at a local one.
+func (c storeClock) at(local time.Time) time.Time { return c.store.Add(local.Sub(c.local)) }
 
 // because says why the work had to stop, where that is what an error came of.
 func (w *Work) because(err error) error {
@@ -115,8 +118,8 @@ func (w *Work) held(asked time.Time) {
 
 // starts notes that work begins now: time is accounted for from here on.
 func (w *Work) starts() {
-	w.first = w.clock.now()
-	w.billed, w.posted = w.first, w.first
+	now := time.Now()
+	w.bill.begins(now, w.clock.at(now))
 }
 
 // ID is the work's own id, as it shows in leases and holds.
@@ -129,9 +132,9 @@ func (w *Work) Session() ID { return w.session }
 func (w *Work) Conversation() ConversationID { return w.conversation }
 
 // Context ends when the work must stop: with the context it was opened with,
-// or with one of the causes ErrEnded, ErrEnvironmentGone, ErrOutOfCredit, ErrFenced, ErrDraining,
+// or with one of the causes ErrEnded, ErrEnvironmentGone, ErrOutOfCredit, ErrRevoked, ErrFenced, ErrDraining,
 // sandbox.ErrGone and ErrClosed (see [context.Cause]). Whatever runs in the sandbox through
-// this work is stopped then.
+// this work is stopped then, and no time is charged from then on.
 func (w *Work) Context() context.Context { return w.ctx }
 
 // Sandbox is the session's sandbox, for as long as the work lasts: afterwards
@@ -148,8 +151,8 @@ func (w *Work) Guidance() string { return w.carried.Guidance }
 
 // halt stops the work and its heartbeat, and waits for the latter.
 func (w *Work) halt(cause error) {
+	close(w.quit) // first, so that it is not the heartbeat that settles
 	w.stop(cause)
-	close(w.quit)
 	<-w.beating
 }
 
@@ -158,8 +161,10 @@ func (w *Work) halt(cause error) {
 // or not ctx has ended, in at most half a minute. Called again, it returns the same.
 //
 // An error means that something of this failed; everything else was done all
-// the same. Where it is the accounting, the lease and its slot are kept until
-// they run out: the Keeper accounts for the rest, and frees them.
+// the same. Where it is the accounting, the work keeps its slot, and the [Keeper] of this
+// process goes on trying: up to the moment at which the work stopped it is charged, and then its slot is freed.
+// Should the process die before that, or have no Keeper that serves, the Keeper of another
+// closes the account as of any work whose process has died: up to its last heartbeat, and for one interval.
 func (w *Work) Close(ctx context.Context) (Report, error) {
 	w.closing.Do(func() {
 		ctx, cancel := detached(ctx)
@@ -167,7 +172,7 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		r, cause := w.runner, context.Cause(w.ctx)
 		w.unhook()
 		w.halt(ErrClosed)
-		if w.first.IsZero() { // closed before the heartbeat heard that work begins
+		if !w.bill.begun() { // closed before the heartbeat heard that work begins
 			w.starts()
 		}
 		err := w.carried.Release(ctx)
@@ -177,29 +182,24 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		}
 		err = errors.Join(err, closed)
 
-		var refused *billing.RefusedError
-		settled := w.settle(ctx, true)
-		if settled != nil && !errors.As(settled, &refused) { // a reply may have been lost
-			settled = w.settle(ctx, true)
-		}
-		if errors.As(settled, &refused) { // accounted for, and nothing left: the work is over anyway
-			settled = nil
-		}
+		settled := w.finishTwice(ctx)
 		if settled != nil {
 			err = errors.Join(err, fmt.Errorf("session: work %s: settling: %w", w.id, settled))
 		}
 		w.report = Report{
 			Work: w.id, Session: w.session, Conversation: w.conversation,
-			Began: w.began, Ended: r.now(), Used: w.billed.Sub(w.first), Free: w.free, Unheld: w.unheld,
+			Began: w.began, Ended: r.now(), Used: w.bill.took(), Free: w.free, Unheld: w.unheld,
 			Replaced: w.replaced, Mounts: w.carried.Outcomes, Cause: cause,
 		}
-		if settled == nil { // else the lease runs out, and whoever frees it closes the account
-			_, released := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.leases.Release(ctx, w.lease) })
-			err = errors.Join(err, released)
+		if settled == nil { // else the Keeper settles, and gives it back
+			err = errors.Join(err, r.giveBack(ctx, w.lease))
 		}
 		w.err = err
-		r.forget(w)
 		w.measure(ctx)
+		r.forget(w, settled == nil)
+		if settled != nil {
+			r.showLife(ctx)
+		}
 		close(w.closed)
 	})
 	<-w.closed

@@ -245,9 +245,13 @@ func TestAfterClose(t *testing.T) {
 			t.Errorf("called %v", r.calls())
 		}
 		time.Sleep(2 * time.Minute)
+		r.meddle(nil)
 		r.slots(t)
 		w.wantSlotsFree()
 		w.gate.wantEndedOnce(t)
+		if h := w.gate.all()[rep.Work]; h.used() != time.Second {
+			t.Errorf("charged %v", h.used())
+		}
 	})
 }
 

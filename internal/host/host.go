@@ -66,10 +66,17 @@ func (h Host) Rule(ctx context.Context, a access.Actor, f Answer, d access.Decis
 		return nil
 	case f.Fault != nil && !d.Hidden:
 		return fmt.Errorf("%w: %s %s: %w", f.unavailable, verb, object, f.Fault)
-	case h.Audit != nil && f.Fault == nil && d.Reason != access.ReasonProjectGone:
-		h.Audit(ctx, access.Event{Actor: a, Verb: verb, Object: object, Reason: d.Reason})
+	case f.Fault == nil:
+		h.Denied(ctx, access.Event{Actor: a, Verb: verb, Object: object, Reason: d.Reason})
 	}
 	return d.Err(verb, object, notFound)
+}
+
+// Denied tells the audit of a denial, but for one of what does not exist.
+func (h Host) Denied(ctx context.Context, e access.Event) {
+	if h.Audit != nil && e.Reason != access.ReasonProjectGone {
+		h.Audit(ctx, e)
+	}
 }
 
 // CheckActor checks the ids of who asks. Whether anybody does is for access to decide.

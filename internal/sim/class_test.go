@@ -34,7 +34,7 @@ func class(err error) string {
 		{session.ErrUnknown, "unknown"}, {session.ErrStale, "stale"}, {session.ErrExists, "exists"}, {session.ErrClaimed, "claimed"},
 		{session.ErrNotFound, "not found"}, {session.ErrEnded, "ended"}, {session.ErrFenced, "fenced"}, {session.ErrUnavailable, "unavailable"},
 		{session.ErrEnvironmentGone, "environment gone"}, {session.ErrDraining, "draining"}, {sandbox.ErrUnavailable, "unavailable"},
-		{session.ErrNoMachine, "no machine"}, {session.ErrOutOfCredit, "out of credit"}, {session.ErrClosed, "closed"},
+		{session.ErrNoMachine, "no machine"}, {session.ErrOutOfCredit, "out of credit"}, {session.ErrRevoked, "revoked"}, {session.ErrClosed, "closed"},
 		{billing.ErrUnknown, "unknown"}, {billing.ErrClosed, "closed"}, {billing.ErrConflict, "conflict"}, {billing.ErrNotFound, "not found"},
 		{sandbox.ErrGone, "gone"}, {sandbox.ErrNotAllowed, "not allowed"},
 		{sandbox.ErrWorking, "working"}, {errOutage, "outage"}, {errBusy, "busy"}, {errLost, "lost"}, {errDead, "dead"}, {context.Canceled, "cancelled"}, {context.DeadlineExceeded, "too late"},

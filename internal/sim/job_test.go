@@ -20,7 +20,8 @@ type job struct {
 	closed  time.Time     // when its client had closed it
 	failed  bool          // it could not be opened
 	tried   bool          // it was tried to account for it
-	told    time.Time     // the latest time that an answer of its lease has told it
+	told    time.Time     // the latest time that an answer of its lease has told it, before it was told to stop
+	heard   time.Time     // and before its client had it
 	lag     time.Duration // how far its own clock is behind at most
 	behind  time.Duration // how far it was when it had got hold of a machine
 }
@@ -40,8 +41,11 @@ func (s *sim) job(r *replica, op, work string) *job {
 // hears notes that an answer about its lease has reached a work.
 func (j *job) hears(s *sim, l session.Lease) {
 	at := l.Until.Add(-s.lease)
-	if at.After(j.told) && (j.work == nil || j.work.Context().Err() == nil) { // what was told to stop is charged no more
-		j.told = at
+	switch {
+	case j.work == nil: // whether it has been told to stop is seen once it is there
+		j.heard = later(j.heard, at)
+	case j.work.Context().Err() == nil:
+		j.told = later(j.told, at)
 	}
 	j.lag = min(j.lag, s.clock().Sub(at))
 }
@@ -64,6 +68,9 @@ func (s *sim) opened(op string, w *session.Work) {
 		case j.op != op || j.failed || j.work != nil:
 		case w != nil && w.ID() == id:
 			j.work, j.opened = w, s.clock()
+			if w.Context().Err() == nil {
+				j.told = j.heard
+			}
 		default:
 			j.failed = true
 		}
@@ -215,4 +222,11 @@ func (s *sim) checkMoney() {
 			s.violated("money", "work %s went on %v longer than it was charged", tip(work), j.told.Sub(m.through))
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
