@@ -17,6 +17,7 @@ type kind string
 
 const (
 	denial kind = "denial" // of what exists, by package access: one event
+	ended  kind = "ended"  // of what was allowed before, by package access: one event, and none where nobody could say for too long
 	absent kind = "absent" // what is not there, and what is and is hidden: an event in the second case
 	lacks  kind = "lacks"  // what is not there, among what nobody is denied: no event
 	input  kind = "input"  // what was asked can't be: no event
@@ -26,11 +27,12 @@ const (
 )
 
 // audited reports whether a refusal of the kind may make an event.
-func (k kind) audited() bool { return k == denial || k == absent }
+func (k kind) audited() bool { return k == denial || k == ended || k == absent }
 
 // fits are the statuses of each kind.
 var fits = map[kind][]int{
 	denial: nil, // the reason's, which is looked at in package access
+	ended:  {403},
 	absent: {404},
 	lacks:  {404},
 	input:  {400, 411, 413, 422, 501},
@@ -118,6 +120,7 @@ var refusals = map[string]told{
 	"session.ErrNoSession":         {state, []string{"409 no_session"}},
 	"session.ErrNotFound":          {absent, []string{"404 not_found"}},
 	"session.ErrOutOfCredit":       {limit, []string{"402 payment_required"}},
+	"session.ErrRevoked":           {ended, []string{"403 revoked"}},
 	"session.ErrStale":             {state, []string{"409 conflict"}},
 	"session.ErrUnavailable":       {fault, []string{"503 unavailable"}},
 	"session.ErrUnknown":           {fault, []string{"503 unknown_outcome"}},
@@ -153,7 +156,7 @@ func TestWhatEveryRefusalTells(t *testing.T) { // T-44, T-45
 			events++
 		}
 	}
-	if events != 3 { // a denial that shows, and the two not-founds that hide one
+	if events != 4 { // a denial that shows, one that comes while work goes on, and the two not-founds that hide one
 		t.Errorf("%d refusals may be in the audit", events)
 	}
 }

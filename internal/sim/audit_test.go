@@ -186,6 +186,7 @@ func (s *sim) usagePosted(r *replica, op string, p billing.Post, out billing.Pos
 	if p.Last && !m.closed {
 		m.closed = true
 		m.finished++
+		s.settles(r, p)
 	}
 	if p.Meter == billing.MeterStorage {
 		s.checkStorage(p, m.total+p.Quantity)
@@ -193,7 +194,7 @@ func (s *sim) usagePosted(r *replica, op string, p billing.Post, out billing.Pos
 	if p.To.After(p.From) && !repeated {
 		m.spans[p.From.UnixMicro()] = p.To
 		m.total += p.Quantity
-		s.checkSpan(p)
+		s.checkSpan(r, p)
 	}
 	return true
 }

@@ -28,6 +28,10 @@ func (s *sim) converge() {
 	if s.failed() {
 		return
 	}
+	s.catchUp()
+	if s.failed() {
+		return
+	}
 	s.advance(2 * time.Minute) // what was put off has happened, what was born is ready
 	var keepers []*replica
 	for host := range s.world.hosts {
@@ -54,6 +58,15 @@ func (s *sim) converge() {
 		return
 	}
 	s.checkMoney()
+}
+
+// catchUp lets the processes that live account for what they could not when it was closed.
+func (s *sim) catchUp() {
+	for _, r := range slices.Concat(s.replicas, s.old) {
+		if !r.dead {
+			s.round(r)
+		}
+	}
 }
 
 // comeAgain lets a client look in at every session: that is how a machine that has vanished is found lost.

@@ -20,6 +20,8 @@ type job struct {
 	closed  time.Time     // when its client had closed it
 	failed  bool          // it could not be opened
 	tried   bool          // it was tried to account for it
+	stopped time.Time     // when it was told to stop; zero = it was not yet
+	settled *replica      // who has closed its account
 	told    time.Time     // the latest time that an answer of its lease has told it, before it was told to stop
 	heard   time.Time     // and before its client had it
 	lag     time.Duration // how far its own clock is behind at most
@@ -71,6 +73,11 @@ func (s *sim) opened(op string, w *session.Work) {
 			if w.Context().Err() == nil {
 				j.told = j.heard
 			}
+			context.AfterFunc(w.Context(), func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				j.stopped = s.clock()
+			})
 		default:
 			j.failed = true
 		}
@@ -83,6 +90,21 @@ func (s *sim) tries(work string) {
 	defer s.mu.Unlock()
 	if j := s.jobs[work]; j != nil {
 		j.tried = true
+	}
+}
+
+// settles notes who closes the account of a work.
+func (s *sim) settles(r *replica, p billing.Post) {
+	j := s.jobs[p.Resource]
+	if p.Meter != billing.MeterRuntime || j == nil {
+		return
+	}
+	j.settled = r
+	switch {
+	case r != j.r:
+		s.tell("account closed by another")
+	case !j.closed.IsZero():
+		s.tell("accounted for late")
 	}
 }
 
@@ -120,11 +142,15 @@ func (s *sim) checkBegins(r *replica, p billing.Post) {
 	}
 }
 
-// checkSpan: nothing is charged for after the end of a work, but for one interval.
-func (s *sim) checkSpan(p billing.Post) {
+// checkSpan: its own process charges nothing for after a work was told to stop, and
+// another nothing for after its end, but for one interval.
+func (s *sim) checkSpan(r *replica, p billing.Post) {
 	j := s.jobs[p.Resource]
 	if p.Meter != billing.MeterRuntime || j == nil {
 		return
+	}
+	if r == j.r && !j.stopped.IsZero() && p.To.After(j.stopped.Add(2*time.Microsecond)) {
+		s.violated("money", "work %s was told to stop at %v and is charged until %v later", tip(p.Resource), j.stopped, p.To.Sub(j.stopped))
 	}
 	end := s.clock()
 	switch {
@@ -207,19 +233,28 @@ func (s *sim) checkMoney() {
 	}
 	for work, j := range s.jobs {
 		m := s.bank.meters[billing.MarkKey{Resource: work, Meter: billing.MeterRuntime}]
+		if j.work == nil {
+			continue
+		}
+		ran := max(0, j.told.Sub(j.opened)) // at least
 		switch {
-		case j.work == nil:
+		case m == nil && !j.r.dead:
+			s.violated("money", "nobody was charged for work %s, which went on for %v, and its process lives", tip(work), j.stopped.Sub(j.opened))
 		case m == nil:
 			// That it had begun could never be told, which was tried
 			// for no longer than the hold lasted that it was admitted with.
-			if free := j.told.Sub(j.opened); free > 2*s.lease || !j.tried {
-				s.violated("money", "nobody was charged for work %s, which went on for %v", tip(work), free)
+			if ran > 2*s.lease || !j.tried {
+				s.violated("money", "nobody was charged for work %s, which went on for %v", tip(work), ran)
 			}
 			s.tell("begun and never told")
+			continue
 		case m.first.After(j.opened):
 			s.violated("money", "work %s is charged from %v after it began", tip(work), m.first.Sub(j.opened))
-		case m.through.Before(j.told):
-			s.violated("money", "work %s went on %v longer than it was charged", tip(work), j.told.Sub(m.through))
+		case j.settled == j.r: // by itself: up to when it was told to stop
+			ran = max(ran, j.stopped.Sub(j.opened))
+		}
+		if took := m.through.Sub(m.first); took < ran-2*time.Microsecond {
+			s.violated("money", "work %s went on for %v, and is charged for %v", tip(work), ran, took)
 		}
 	}
 }

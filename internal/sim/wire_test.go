@@ -150,7 +150,13 @@ type wiredLeases struct{ wire }
 
 var _ session.Leases = wiredLeases{}
 
-func leased(l session.Lease) string { return fmt.Sprintf("%d %s by %s", l.Kind, l.Name, l.Holder) }
+func leased(l session.Lease) string { return fmt.Sprintf("%d %s by %s", l.Kind, named(l.Name), named(l.Holder)) }
+
+// named is the name of a process without what tells it from every other process ever: no two runs have that in common.
+func named(process string) string {
+	name, _, _ := strings.Cut(process, "/")
+	return name
+}
 
 func (w wiredLeases) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
 	asked := time.Now()
@@ -204,7 +210,7 @@ func (w wiredLeases) Expired(ctx context.Context, limit int) ([]session.Lease, e
 }
 
 func (w wiredLeases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
-	return through(ctx, w.wire, "Held", name, func(ctx context.Context) (session.Lease, error) { return w.r.leases.Held(ctx, kind, name) })
+	return through(ctx, w.wire, "Held", named(name), func(ctx context.Context) (session.Lease, error) { return w.r.leases.Held(ctx, kind, name) })
 }
 
 type wiredDirectory struct{ wire }
