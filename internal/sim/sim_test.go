@@ -71,6 +71,7 @@ type sim struct {
 	bank      *bank
 	jobs      map[string]*job // by the work's id
 	holding   time.Duration   // how long a hold lasts unless it is renewed
+	open      bool            // the host lets work go on while the ledger can't be asked
 	idleAfter time.Duration
 	gone      int // the host that will never come back; -1 = none
 	host      func(ctx context.Context, keep bool, do func(session.Store) error) error
@@ -124,7 +125,7 @@ func newSim(t testing.TB, w world, seed uint64, open func(now func() time.Time) 
 	if s.chance(40) {
 		s.idleAfter = s.between(time.Minute, 3*time.Minute)
 	}
-	s.gone = -1
+	s.gone, s.open = -1, seed%4 == 3
 	s.newBank()
 	s.newCloud()
 	all := open(s.clock)
