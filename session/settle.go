@@ -1,151 +1,174 @@
 package session
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bunkroom/bunkroom/billing"
 )
 
-// bill is the money of one work: what has been charged, for how long more may
-// be used, and what is to be said to the gate next. It asks nobody: whoever
-// has it now, the heartbeat, Close or the Keeper, says what has happened and
-// what was answered. All deadlines are on the local clock, measured from before
-// they were asked for; all spans on the clock of charges, which is the store's
-// from when work began, and no step of that changes it later.
-//
-// It begins once, stops once, and is over once: when the last span is accounted
-// for, or somebody else has closed the account. Whatever goes wrong in between, the next
-// thing to say is always one that brings it there.
-type bill struct {
-	ttl     time.Duration // how long a hold shall last from when it is renewed
-	ticket  billing.Ticket
-	until   time.Time      // of the hold, on the local clock; zero = it lasts until it is given back
-	clock   storeClock     // of charges; zero = work has not begun
-	billed  time.Time      // accounted for up to here, on the clock of charges
-	stopped time.Time      // when the work was told to stop, on the local clock; zero = it goes on
-	unsure  *billing.Usage // said, and the outcome is not known
-	noted   bool           // the gate knows that work has begun
-	failing bool           // the last try has come to nothing
-	over    bool
-}
-
-// admitted notes a ticket whose hold was asked for at that local time, to last for ttl.
-func (b *bill) admitted(t billing.Ticket, asked time.Time, ttl time.Duration) {
-	b.ticket = t
-	b.holds(asked, ttl)
-}
-
-// holds notes that the hold was placed or renewed, asked for at that local time.
-func (b *bill) holds(asked time.Time, ttl time.Duration) {
-	b.until = time.Time{}
-	if t := b.ticket; !t.Free && (t.Unheld || !t.Until.IsZero()) { // else it lasts until it is given back
-		b.until = asked.Add(ttl)
-	}
-}
-
-// begins notes that work begins at that local time, which is that one on the store's clock.
-func (b *bill) begins(local, store time.Time) {
-	b.clock = storeClock{store: store, local: local}
-	b.billed = store
-}
-
-func (b *bill) begun() bool { return !b.clock.local.IsZero() }
-
-// stops notes when the work was told to stop: what it was told first counts.
-func (b *bill) stops(at time.Time) {
-	if b.stopped.IsZero() {
-		b.stopped = at
-	}
-}
-
-// took is the time accounted for.
-func (b *bill) took() time.Duration { return b.billed.Sub(b.clock.store) }
-
-// used is up to when the work is charged at a local time, on the clock of
-// charges: not beyond the moment it was told to stop, nor beyond what its lease
-// vouches for, as of a process that was asleep for longer. It never runs back.
-func (b *bill) used(now, vouched time.Time) time.Time {
-	at := earlier(now, vouched)
-	if !b.stopped.IsZero() {
-		at = earlier(at, b.stopped)
-	}
-	return later(b.billed, b.clock.at(at))
-}
-
-// due reports whether something is to be said at a local time, where the next
-// chance comes pause later: that work begins or has stopped, what could not be
-// said the last time, or what was used, so that the hold is renewed three times in its life.
-func (b *bill) due(now, vouched time.Time, pause time.Duration) bool {
+// account says what is due to the gate. What could not be said is said again
+// with the next beat, or when the work closes.
+func (w *Work) account(ctx context.Context) {
+	err := w.settle(ctx)
+	var refused *billing.RefusedError
 	switch {
-	case !b.begun() || b.over:
-		return false
-	case b.failing || !b.noted || !b.stopped.IsZero():
-		return true
+	case errors.As(err, &refused):
+		w.stop(fmt.Errorf("%w: %w", ErrOutOfCredit, err))
+	case err != nil:
+		w.runner.log.WarnContext(ctx, "usage not accounted for", "work", w.id, "session", w.session, "error", err)
 	}
-	return b.used(now, vouched).Sub(b.billed)+pause >= b.ttl/3
 }
 
-// next is what to say. What may have been heard is said again just as it was:
-// only the same span is accounted for once. Nothing: there is nothing to say.
-func (b *bill) next(now, vouched time.Time) (u billing.Usage, ok bool) {
-	switch {
-	case !b.begun() || b.over:
-		return billing.Usage{}, false
-	case b.unsure != nil:
-		return *b.unsure, true
-	}
-	u = billing.Usage{From: b.billed, To: b.used(now, vouched), Last: !b.stopped.IsZero(), TTL: b.ttl}
-	if !u.Last && !b.noted {
-		u.To = u.From // that it begins is said first
-	}
-	return u, u.Last || !b.noted || u.To.After(u.From)
-}
-
-// answered notes what came of u, said at that local time, and reports whether
-// there is more to say at once: the rest, where u was not the end of it.
-func (b *bill) answered(u billing.Usage, asked time.Time, t billing.Ticket, err error) (more bool) {
-	again := b.unsure != nil
-	if err == nil || t.Intent.ID != "" { // a gate that never answered has no say
-		b.ticket = t
-		if err == nil && !u.Last || err != nil && t.Grace {
-			b.holds(asked, b.ttl)
+// settle accounts for the time used, and for good once the work has stopped.
+func (w *Work) settle(ctx context.Context) error {
+	for {
+		asked, vouched := w.moment()
+		u, ok := w.bill.next(asked, vouched)
+		if !ok {
+			return nil
+		}
+		t, err := w.say(ctx, u)
+		if !w.bill.answered(u, asked, t, err) {
+			return err
 		}
 	}
-	refused, no := errors.AsType[*billing.RefusedError](err)
-	switch closed := no && refused.Decision.Reason == billing.RefusedClosed; {
-	case closed: // by somebody else: u was not accounted for. What has stopped is over; else that is said next
-		b.unsure, b.failing, b.over = nil, false, u.Last
-	case err == nil || no:
-		b.billed, b.noted, b.unsure, b.failing, b.over = u.To, true, nil, false, u.Last
-	default:
-		b.failing = true
-		if u.Last || u.To.After(u.From) {
-			b.unsure = &u
+}
+
+// moment is now, and up to when its lease vouches for the work, on the local
+// clock. That the work has stopped by now is in its bill then.
+func (w *Work) moment() (now, vouched time.Time) {
+	now = time.Now() // first: what is stopped after this was used until this
+	if w.ctx.Err() != nil {
+		<-w.stamped
+		w.bill.stops(w.stopped)
+	}
+	return now, w.until.Add(-w.runner.grace())
+}
+
+func (w *Work) say(ctx context.Context, u billing.Usage) (billing.Ticket, error) {
+	old := w.bill.ticket
+	return guarded(ctx, func(ctx context.Context) (billing.Ticket, error) {
+		if d, ok := ctx.Deadline(); ok { // a gate whose ledger hangs hears of it in time to say what becomes of the work
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Until(d)*3/4)
+			defer cancel()
 		}
-		return false
-	}
-	return !b.over && (!b.stopped.IsZero() || again && !no)
+		return w.runner.gate.Settle(ctx, old, u)
+	})
 }
 
-// deadline is when the work must stop unless its hold is renewed, if that is so, on the local clock.
-func (b *bill) deadline(grace time.Duration) (at time.Time, ends bool) {
-	if !b.begun() || b.over || b.until.IsZero() {
-		return time.Time{}, false
+// finish accounts for what has stopped, and whose heartbeat has ended. That
+// nothing is left on the account, or that somebody else has closed it, is no error: the work is over anyway.
+func (w *Work) finish(ctx context.Context) error {
+	if err := w.settle(ctx); !w.bill.over {
+		return err
 	}
-	return b.until.Add(-2 * grace), true
+	return nil
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// finishTwice is finish for Close: a reply may have been lost. It leaves time
+// to say that this process sees to it, where neither try has come to anything.
+func (w *Work) finishTwice(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanup*5/6)
+	defer cancel()
+	if w.finish(ctx) == nil {
+		return nil
 	}
-	return a
+	return w.finish(ctx)
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
+// lateLease is had by a process that has works to account for which are
+// closed. As long as it has it no other process takes it for dead and closes their accounts.
+func lateLease(process string) Lease {
+	return Lease{Kind: LeaseSweep, Name: "late " + process, Holder: process, Replica: process, For: slotsEvery + time.Minute}
+}
+
+// lives shows that this process lives and will account for its works.
+func (r *Runner) lives(ctx context.Context) (Lease, error) {
+	return guarded(ctx, func(ctx context.Context) (Lease, error) { return r.leases.Acquire(ctx, lateLease(r.process)) })
+}
+
+// showLife is lives for Close, where nothing is lost if it fails: the Keeper does it again.
+func (r *Runner) showLife(ctx context.Context) {
+	if _, err := r.lives(ctx); err != nil {
+		r.log.WarnContext(ctx, "other processes can't be told that works are accounted for later", "error", err)
 	}
-	return a
+}
+
+// settleLate accounts for the works that were closed while that could not be
+// done, and gives their leases back then.
+func (r *Runner) settleLate(ctx context.Context) error {
+	select {
+	case r.late <- struct{}{}:
+		defer func() { <-r.late }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	works := r.unsettledWorks()
+	if len(works) == 0 {
+		return nil
+	}
+	alive, fault := r.lives(ctx)
+	for _, w := range works {
+		bounded, cancel := context.WithTimeout(ctx, cleanup)
+		err := w.finish(bounded)
+		if err == nil {
+			err = r.giveBack(bounded, w.lease)
+		}
+		cancel()
+		if err != nil {
+			fault = errors.Join(fault, fmt.Errorf("session: work %s in session %s, closed: %w", w.id, w.session, err))
+			if timedOut(err) { // the others would wait as long
+				return fault
+			}
+			continue
+		}
+		r.settled(w)
+		r.log.InfoContext(ctx, "work accounted for late", "work", w.id, "session", w.session, "used", w.bill.took())
+	}
+	if alive.Fence != 0 && len(r.unsettledWorks()) == 0 {
+		fault = errors.Join(fault, r.giveBack(ctx, alive))
+	}
+	return fault
+}
+
+// leaveLate is settleLate for the last time: what is left is anybody's to account for.
+func (r *Runner) leaveLate(ctx context.Context) error {
+	err := r.settleLate(ctx)
+	if err == nil {
+		return nil
+	}
+	alive, fault := r.lives(ctx)
+	if fault == nil {
+		fault = r.giveBack(ctx, alive)
+	}
+	return errors.Join(err, fault)
+}
+
+func (r *Runner) giveBack(ctx context.Context, l Lease) error {
+	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.leases.Release(ctx, l) })
+	return err
+}
+
+// unsettledWorks are the works of this process that were closed and are not accounted for.
+func (r *Runner) unsettledWorks() []*Work {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*Work, 0, len(r.unsettled))
+	for _, w := range r.unsettled {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b *Work) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func (r *Runner) settled(w *Work) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, w.id)
 }
