@@ -150,7 +150,9 @@ type wiredLeases struct{ wire }
 
 var _ session.Leases = wiredLeases{}
 
-func leased(l session.Lease) string { return fmt.Sprintf("%d %s by %s", l.Kind, named(l.Name), named(l.Holder)) }
+func leased(l session.Lease) string {
+	return fmt.Sprintf("%d %s by %s", l.Kind, named(l.Name), named(l.Holder))
+}
 
 // named is the name of a process without what tells it from every other process ever: no two runs have that in common.
 func named(process string) string {
