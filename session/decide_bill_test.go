@@ -26,8 +26,8 @@ type book struct {
 	wrong          string
 }
 
-// settle accounts for u at a time of its own, which is as much ahead as that of the store.
-func (g *book) settle(u billing.Usage, now time.Time) error {
+// account accounts for u at a time of its own, which is as much ahead as that of the store.
+func (g *book) account(u billing.Usage, now time.Time) error {
 	refused := func(why billing.AdmitReason) error {
 		return &billing.RefusedError{Decision: billing.AdmitDecision{Reason: why}}
 	}
@@ -95,7 +95,7 @@ func (p *play) say(how string) (err error) {
 			t.Grace, err = true, errBill
 			p.graces++
 		default:
-			if err = p.settle(u, p.now.Add(billAhead)); first && how == "unanswered" {
+			if err = p.account(u, p.now.Add(billAhead)); first && how == "unanswered" {
 				t, err = billing.Ticket{}, errBill
 			} else if err == nil && first && how == "broke" {
 				err = &billing.RefusedError{Decision: billing.AdmitDecision{Reason: billing.RefusedCredit}}
