@@ -72,7 +72,8 @@ type Gate interface {
 	Release(ctx context.Context, t Ticket) error
 	// Abandon accounts for what is left of a work whose process can't do it,
 	// and ends its holds; of one that never began nothing is charged. Twice is
-	// once, and the process itself, should it come back, accounts for nothing more.
+	// once, and the process itself, should it come back, accounts for nothing more; only of what was
+	// never heard to have begun it may still say, as a whole, that it is over.
 	Abandon(ctx context.Context, a Abandoned) error
 }
 

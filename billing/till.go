@@ -42,8 +42,9 @@ const (
 	// FailClosed: no work starts, and what runs stops before its hold expires.
 	FailClosed FaultPolicy = iota
 	// FailOpen: work starts and goes on, its ticket says Unheld, and it is charged once the ledger
-	// can be asked again, also where it is over by then; where its hold has run out meanwhile it needs
-	// another. What was let in without a hold, and whose process dies before the ledger is back, is not charged.
+	// can be asked again, also where it is over by then: its own process goes on trying. Where its hold
+	// has run out meanwhile it needs another. Of what was let in without a hold, and whose process dies
+	// before it has got one, nothing more is charged than had been posted: who pays is known by holds.
 	FailOpen
 )
 

@@ -22,11 +22,12 @@ type book struct {
 	last           time.Time // where the latest span that has a length began
 	until          time.Time // of the hold; zero = closed
 	closed, other  bool      // by the work itself, and by somebody else
+	released       bool      // by somebody else, who took it for one that never began
 	wrong          string
 }
 
-// settle accounts for u at a time of its own, which is as much ahead as that of the store.
-func (g *book) settle(u billing.Usage, now time.Time) error {
+// account accounts for u at a time of its own, which is as much ahead as that of the store.
+func (g *book) account(u billing.Usage, now time.Time) error {
 	refused := func(why billing.AdmitReason) error {
 		return &billing.RefusedError{Decision: billing.AdmitDecision{Reason: why}}
 	}
@@ -38,7 +39,7 @@ func (g *book) settle(u billing.Usage, now time.Time) error {
 		return nil
 	case again && g.other: // it had been accounted for before
 		return refused(billing.RefusedHoldEnded)
-	case g.other:
+	case g.other, g.released && !u.Last:
 		return refused(billing.RefusedClosed)
 	case g.closed:
 		g.wrong = "something is said after the last"
@@ -94,7 +95,7 @@ func (p *play) say(how string) (err error) {
 			t.Grace, err = true, errBill
 			p.graces++
 		default:
-			if err = p.settle(u, p.now.Add(billAhead)); first && how == "unanswered" {
+			if err = p.account(u, p.now.Add(billAhead)); first && how == "unanswered" {
 				t, err = billing.Ticket{}, errBill
 			} else if err == nil && first && how == "broke" {
 				err = &billing.RefusedError{Decision: billing.AdmitDecision{Reason: billing.RefusedCredit}}
@@ -121,11 +122,11 @@ var billEvents = []struct {
 	{"beat, grace", func(p *play) { _ = p.say("grace") }},
 	{"told to stop", func(p *play) { p.stops(p.now) }},
 	{"asleep for longer than its lease", func(p *play) { p.now = p.now.Add(time.Minute) }},
-	{"closed by somebody else", func(p *play) { p.other = p.other || !p.closed && !p.unheard() }},
+	{"closed by somebody else", func(p *play) {
+		p.released = p.released || p.book.begun.IsZero()
+		p.other = p.other || !p.closed && !p.released
+	}},
 }
-
-// unheard reports whether the gate knows of no beginning: then there is nothing that somebody else could close.
-func (p *play) unheard() bool { return p.book.begun.IsZero() }
 
 // The money of a work over everything that may befall it, five times in any order. Nothing is said twice or left out,
 // nothing runs without a hold, and whatever has happened it comes to an end, with the time charged that it took.
@@ -166,7 +167,7 @@ func (p play) check(t *testing.T) bool {
 		t.Errorf("%q: %s", p.did, fmt.Sprintf(format, args...))
 		failed = true
 	}
-	if at, ends := p.deadline(billGrace); p.stopped.IsZero() && !p.closed && !p.other && p.graces == 0 &&
+	if at, ends := p.deadline(billGrace); p.stopped.IsZero() && !p.closed && !p.other && !p.released && p.graces == 0 &&
 		(!ends || p.book.until.Before(at.Add(billAhead+2*billGrace))) {
 		wrong("it may go on until %v, and its hold lasts until %v", at, p.book.until.Add(-billAhead))
 	}

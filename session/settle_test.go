@@ -74,6 +74,74 @@ func TestWorkIsSettledLate(t *testing.T) {
 		}
 	})
 
+	// Closed at 50 s, of which all but 30 s are charged already; the ledger was away then, and is back.
+	unsettled := func(t *testing.T, w *world) (l *dark, r, other *replica) {
+		l = &dark{Ledger: w.db.Ledger()}
+		short := func(c *session.Config) { c.Hold = time.Minute }
+		r, other = w.replica(w.tilled(l, closed, perMicrosecond("", 1)), short), w.replica(w.tilled(l, closed, perMicrosecond("", 1)))
+		s, _ := r.spawn(ann)
+		wk := r.mustWork(ann, inSession(s.ID))
+		time.Sleep(20*time.Second + time.Millisecond)
+		l.down.Store(true)
+		time.Sleep(30*time.Second - time.Millisecond)
+		if rep, err := wk.Close(t.Context()); !errors.Is(err, errOutage) || rep.Used != 20*time.Second {
+			t.Fatalf("Close: %+v, %v", rep, err)
+		}
+		return l, r, other
+	}
+
+	inWorld(t, "lifecycle §3: no other process closes the account while its own one lives, whoever looks first", immediate, func(t *testing.T, w *world) {
+		l, r, other := unsettled(t, w)
+		time.Sleep(80 * time.Second) // its lease has run out since
+		l.down.Store(false)
+		other.slots(t)
+		if got := w.ran("ann"); got != 20*time.Second || len(w.expired()) != 1 {
+			t.Errorf("charged %v, expired %+v", got, w.expired())
+		}
+		r.slots(t)
+		if got := w.ran("ann"); got != 50*time.Second || len(w.expired()) > 0 || w.held() > 0 {
+			t.Errorf("charged %v, %d holds, expired %+v", got, w.held(), w.expired())
+		}
+	})
+
+	inWorld(t, "where that has died another does, up to the last heartbeat and for one interval", immediate, func(t *testing.T, w *world) {
+		l, r, other := unsettled(t, w)
+		r.kill()
+		l.down.Store(false)
+		time.Sleep(80 * time.Second)
+		other.slots(t)
+		if got := w.ran("ann"); got != 20*time.Second {
+			t.Errorf("charged %v while it may live", got)
+		}
+		time.Sleep(time.Minute)
+		other.slots(t)
+		if got := w.ran("ann"); got != time.Minute || len(w.expired()) > 0 || w.held() > 0 {
+			t.Errorf("charged %v, %d holds, expired %+v", got, w.held(), w.expired())
+		}
+	})
+
+	inWorld(t, "a process that drains tries once more, and else leaves it to others at once", immediate, func(t *testing.T, w *world) {
+		l, r, other := unsettled(t, w)
+		wantErr(t, "Drain", r.Drain(t.Context()), errOutage)
+		time.Sleep(time.Minute)
+		l.down.Store(false)
+		other.slots(t)
+		if got := w.ran("ann"); got != time.Minute || len(w.expired()) > 0 {
+			t.Errorf("charged %v, expired %+v", got, w.expired())
+		}
+	})
+
+	inWorld(t, "and where that comes to something, all is charged", immediate, func(t *testing.T, w *world) {
+		l, r, _ := unsettled(t, w)
+		l.down.Store(false)
+		if err := r.Drain(t.Context()); err != nil {
+			t.Errorf("Drain: %v", err)
+		}
+		if got := w.ran("ann"); got != 50*time.Second || w.held() > 0 {
+			t.Errorf("charged %v, %d holds", got, w.held())
+		}
+	})
+
 	inWorld(t, "a lost answer to the last span is asked for again just as it was, and charged once", immediate, func(t *testing.T, w *world) {
 		r := w.replica(w.tilled(w.db.Ledger(), closed, perMicrosecond("", 1)))
 		s, _ := r.spawn(ann)

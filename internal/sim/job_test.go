@@ -251,6 +251,7 @@ func (s *sim) checkMoney() {
 		switch {
 		case m == nil && !j.r.dead:
 			s.violated("money", "nobody was charged for work %s, which went on for %v, and its process lives", tip(work), j.stopped.Sub(j.opened))
+			continue
 		case m == nil, !m.closed && s.unknown(work):
 			// That it had begun could never be told, which was tried
 			// for no longer than the hold lasted that it was admitted with, unless it needs none.
