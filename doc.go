@@ -38,6 +38,7 @@
 //	drivers/local    sandboxes as confined processes of this host
 //	drivers/dir      mounts as plain directories
 //	drivers/s3       buckets, and credentials that open one folder of them
+//	drivers/geesefs  mounts served by the geesefs program, on this host or inside a sandbox
 //	drivers/cloudevents meter events over HTTP
 //
 // A room imports only those above it in this list, and no driver another. What

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -13,6 +14,7 @@ import (
 // Request says for whom folders are to be carried into a sandbox. Access has been decided before.
 type Request struct {
 	Session   access.SessionID // for logs
+	Run       string           // the work it is for; goes into the log of the storage
 	Project   access.ProjectID // of the session; empty = personal
 	Owner     access.UserID    // of the session
 	Agent     access.AgentID   // who works; empty = the assistant, who has no folder
@@ -56,7 +58,8 @@ func (c Carried) Release(ctx context.Context) error {
 }
 
 // Carry brings the folder of r.Agent into sb: it gets or makes the row, has
-// the directory made available on this host, binds it below sandbox.BindRoot,
+// the directory made available on this host, binds it below sandbox.BindRoot
+// (or where nothing can be bound, has it mounted there by Config.Inside),
 // links agent-files to that root in the working directory, and leaves a README
 // where there is none. What stands in the link's place, because somebody wrote
 // there while there was no link, moves into the agent's folder. Where the
@@ -83,8 +86,9 @@ func (m *Manager) Carry(ctx context.Context, sb sandbox.Sandbox, r Request) (Car
 	c := &carriage{Manager: m, sb: sb, request: r, held: &undo{}}
 	defer c.abandon(ctx)
 
-	bounded, cancel := context.WithTimeoutCause(ctx, m.timeout,
-		fmt.Errorf("%w: not there after %v: %w", ErrUnavailable, m.timeout, context.DeadlineExceeded))
+	limit := c.timeout()
+	bounded, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("%w: not there after %v: %w", ErrUnavailable, limit, context.DeadlineExceeded))
 	defer cancel()
 	err := c.bring(bounded, folder)
 	if err == nil {
@@ -101,7 +105,7 @@ type carriage struct {
 	request Request
 	outcome Outcome // Row and Path as soon as they are known
 	place   place
-	mounted Mount // as soon as there is one
+	served  any // what it is served by, a Mount or an Inside, as soon as there is one
 	held    *undo
 	binding bool // Bind has been called
 	kept    bool // the folder is there, and held is the caller's to undo
@@ -123,16 +127,55 @@ func (c *carriage) bring(ctx context.Context, f Folder) error {
 	c.outcome.Path = c.place.target
 	c.held.push("leave the path", c.depart)
 
-	binder, ok := sandbox.As[sandbox.Binder](c.sb)
-	if !ok {
-		return fmt.Errorf("%w: nothing can be bound into this sandbox", sandbox.ErrUnsupported)
+	switch binder := c.binder(); {
+	case binder != nil:
+		return c.bind(ctx, binder, Spec{Row: row, Run: c.request.Run})
+	case c.inside != nil:
+		return c.mountInside(ctx, Spec{Row: row, Run: c.request.Run})
 	}
-	if c.mounted, err = c.mount(ctx, row); err != nil {
+	return fmt.Errorf("%w: nothing can be bound into this sandbox", sandbox.ErrUnsupported)
+}
+
+// binder is how a directory of this host comes into the sandbox; nil where it can't.
+func (c *carriage) binder() sandbox.Binder {
+	if b, ok := sandbox.As[sandbox.Binder](c.sb); ok && c.mounter != nil {
+		return b
+	}
+	return nil
+}
+
+func (c *carriage) timeout() time.Duration {
+	switch {
+	case c.Manager.timeout > 0:
+		return c.Manager.timeout
+	case c.binder() == nil && c.inside != nil:
+		return DefaultInsideTimeout
+	}
+	return DefaultTimeout
+}
+
+// mountInside has the folder mounted by something that runs in the sandbox,
+// which has listed it there: what the sandbox's FS shows may be less.
+func (c *carriage) mountInside(ctx context.Context, s Spec) error {
+	mounted, err := await(ctx, c, func() (Inside, error) { return c.inside.MountInside(ctx, c.sb, s, c.outcome.Path) })
+	if err != nil {
 		return err
 	}
-	c.held.push("release the directory", c.mounted.Release)
+	c.served = mounted
+	c.held.push("unmount in the sandbox", func(ctx context.Context) error { return unbound(mounted.Release(ctx)) })
+	return nil
+}
+
+// bind has the folder appear on this host, and then in the sandbox.
+func (c *carriage) bind(ctx context.Context, binder sandbox.Binder, s Spec) error {
+	mounted, err := await(ctx, c, func() (Mount, error) { return c.mounter.Mount(ctx, s) })
+	if err != nil {
+		return err
+	}
+	c.served = mounted
+	c.held.push("release the directory", mounted.Release)
 	c.binding = true
-	unbind, err := binder.Bind(ctx, c.mounted.HostDir(), c.outcome.Path)
+	unbind, err := binder.Bind(ctx, mounted.HostDir(), c.outcome.Path)
 	if err != nil {
 		return c.withHealth(ctx, err)
 	}
@@ -149,7 +192,7 @@ func (c *carriage) row(ctx context.Context, f Folder) (Row, error) {
 // withHealth adds to an error what the folder's own host knows: what fails in
 // the sandbox may have died outside.
 func (c *carriage) withHealth(ctx context.Context, err error) error {
-	r, ok := c.mounted.(Reporter)
+	r, ok := c.served.(Reporter)
 	if err == nil || !ok || errors.Is(err, sandbox.ErrUnsupported) {
 		return err
 	}
@@ -160,11 +203,14 @@ func (c *carriage) withHealth(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the folder is %s on its host: %w", ErrUnavailable, h.Liveness, errors.Join(err, h.Err))
 }
 
-// mount calls the mounter and keeps to ctx even where the mounter does not, as
+// releaser is what a mounter returns.
+type releaser interface{ Release(context.Context) error }
+
+// await calls a mounter and keeps to ctx even where the mounter does not, as
 // one can that waits for a dead file system: what comes late is released.
-func (c *carriage) mount(ctx context.Context, row Row) (Mount, error) {
+func await[T releaser](ctx context.Context, c *carriage, mount func() (T, error)) (T, error) {
 	type answer struct {
-		mount    Mount
+		mount    T
 		err      error
 		panicked any
 	}
@@ -178,28 +224,29 @@ func (c *carriage) mount(ctx context.Context, row Row) (Mount, error) {
 			select {
 			case answers <- a:
 			case <-ctx.Done():
-				c.late(ctx, row, a.mount, a.panicked)
+				c.late(ctx, a.mount, a.panicked)
 			}
 		}()
-		a.mount, a.err = c.mounter.Mount(ctx, Spec{Row: row})
+		a.mount, a.err = mount()
 	}()
 	select {
 	case a := <-answers:
 		if a.panicked != nil {
 			panic(a.panicked)
 		}
-		if a.err == nil && a.mount == nil {
+		if a.err == nil && any(a.mount) == nil {
 			a.err = errors.New("mount: mounter returned neither a mount nor an error")
 		}
 		return a.mount, a.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 
 // late disposes of an answer that nobody waits for any more.
-func (c *carriage) late(ctx context.Context, row Row, mounted Mount, panicked any) {
-	log := c.log.With("mount", row.ID)
+func (c *carriage) late(ctx context.Context, mounted releaser, panicked any) {
+	log := c.log.With("mount", c.outcome.Row.ID)
 	if panicked != nil {
 		log.ErrorContext(ctx, "mounter panicked", "panic", panicked)
 	}
@@ -238,7 +285,7 @@ func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
 	if err == nil {
 		c.kept = true
 		c.outcome.State = Mounted
-		reporter, _ := c.mounted.(Reporter)
+		reporter, _ := c.served.(Reporter)
 		return Carried{
 			reporter: reporter,
 			Outcomes: []Outcome{c.outcome},

@@ -15,7 +15,7 @@ import (
 // refresh has what serves the folder forget what it has cached. It is not
 // waited for longer than its time, also where it does not look at its context.
 func (c *carriage) refresh(ctx context.Context) {
-	r, ok := c.mounted.(Refresher)
+	r, ok := c.served.(Refresher)
 	if !ok {
 		return
 	}

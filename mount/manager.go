@@ -23,6 +23,11 @@ const (
 // bound: the row, the start of what serves the folder ([DefaultStartTimeout]), and the bind.
 const DefaultTimeout = 30 * time.Second
 
+// DefaultInsideTimeout is DefaultTimeout for what mounts inside a sandbox,
+// where each step is a call that may take long: a stale mount is detached (10 s),
+// the program started (90 s), and the folder looked for (about 60 s).
+const DefaultInsideTimeout = 3 * time.Minute
+
 // The bounds of single steps.
 const (
 	rowTimeout     = 10 * time.Second // the row, within Config.Timeout
@@ -38,10 +43,14 @@ const EnvAgentDir = "BUNKROOM_AGENT_DIR"
 
 // Config is the configuration of a [Manager].
 type Config struct {
-	Store   Store         // required
-	Mounter Mounter       // required
-	Policy  Policy        // zero = BestEffort
-	Timeout time.Duration // for each mount, from the row until the folder lists in the sandbox; 0 = DefaultTimeout
+	Store   Store   // required
+	Mounter Mounter // required, but where there is Inside
+	// Inside mounts in sandboxes that nothing can be bound into; nil = those have no folders.
+	Inside InsideMounter
+	Policy Policy // zero = BestEffort
+	// Timeout is for each mount, from the row until the folder lists in the
+	// sandbox; 0 = DefaultTimeout, or DefaultInsideTimeout where Inside mounts.
+	Timeout time.Duration
 	NewID   func() string // mints ids, canonical UUIDs; nil = version 7
 	Log     *slog.Logger  // degraded mounts; nil = none
 }
@@ -50,6 +59,7 @@ type Config struct {
 type Manager struct {
 	folders *Folders
 	mounter Mounter
+	inside  InsideMounter
 	policy  Policy
 	timeout time.Duration
 	log     *slog.Logger
@@ -65,21 +75,18 @@ func New(c Config) (*Manager, error) {
 		return nil, err
 	}
 	switch {
-	case c.Mounter == nil:
+	case c.Mounter == nil && c.Inside == nil:
 		return nil, &access.FieldError{Field: "Mounter", Rule: "must be set"}
 	case c.Policy > Required:
 		return nil, &access.FieldError{Field: "Policy", Rule: "must be BestEffort or Required"}
 	case c.Timeout < 0:
 		return nil, &access.FieldError{Field: "Timeout", Rule: "must not be negative"}
 	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Manager{
-		folders: folders, mounter: c.Mounter, policy: c.Policy, timeout: c.Timeout, log: c.Log,
+		folders: folders, mounter: c.Mounter, inside: c.Inside, policy: c.Policy, timeout: c.Timeout, log: c.Log,
 		places: map[place]*tenant{},
 	}, nil
 }

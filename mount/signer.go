@@ -67,7 +67,7 @@ type Signer interface {
 	// A [*access.FieldError] names a bad field of g: "Prefix" where it is
 	// empty, is not as [PrefixOf] makes it or does not end with a slash, "TTL"
 	// where it is negative or longer than the signer grants, "Run" where the
-	// storage can't have it as a name. ErrUnavailable: the storage did not
+	// storage can't have it as a name, "Audience" where it is none of those here. ErrUnavailable: the storage did not
 	// answer, refused, or gave an answer that says less than it must. Where
 	// ctx has ended, its error. Nothing is kept: each call mints anew.
 	Sign(ctx context.Context, g Grant) (Credentials, error)

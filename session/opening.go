@@ -164,7 +164,7 @@ func (o *opening) folders(context.Context) (err error) {
 		return nil
 	}
 	o.carried, err = o.runner.mounts.Carry(o.ctx, o.sb, mount.Request{
-		Session: o.session, Project: o.in.Session.Project, Owner: o.in.Session.Owner,
+		Session: o.session, Run: o.id, Project: o.in.Session.Project, Owner: o.in.Session.Owner,
 		Agent: o.in.Conversation.Agent, AgentName: o.q.AgentName,
 	})
 	if err != nil {
