@@ -107,3 +107,35 @@ func (w *world) alter(id session.ID, change func(*sandbox.Row)) {
 		w.Fatal(err)
 	}
 }
+
+// S-16: a work says which session it is of, however it was opened, and what
+// comes after it goes by that: the disk that is measured, and the activity that is noted.
+func TestWorkKnowsItsSession(t *testing.T) {
+	inWorld(t, "the session of the conversation that was asked for, and no other", immediate, func(t *testing.T, w *world) {
+		r := w.replica(w.metered(nil))
+		s, v := r.spawn(ann)
+		other, _ := r.spawn(ann)
+		r.keeps(other.ID, 10)
+		time.Sleep(2 * time.Hour)
+		before, quiet := w.snap(s.ID), w.snap(other.ID)
+		wk := r.mustWork(ann, inConversation(v.ID))
+		if err := sandbox.WriteFile(t.Context(), wk.Sandbox().FS(), "kept", make([]byte, 20*1024), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		rep := closeWork(t, wk)
+		if err := r.Drain(t.Context()); err != nil { // which waits for the disk to be measured
+			t.Fatal(err)
+		}
+		if wk.Session() != s.ID || wk.Conversation() != v.ID || rep.Session != s.ID || rep.Conversation != v.ID {
+			t.Errorf("the work is of session %q and conversation %q, its report of %q and %q", wk.Session(), wk.Conversation(), rep.Session, rep.Conversation)
+		}
+		after := w.snap(s.ID)
+		if after.Sandbox.MeasuredBytes != 20*1024 || !after.Session.LastActiveAt.After(before.Session.LastActiveAt) {
+			t.Errorf("measured %d bytes, active at %v and before at %v", after.Sandbox.MeasuredBytes, after.Session.LastActiveAt, before.Session.LastActiveAt)
+		}
+		if now := w.snap(other.ID); now.Sandbox.MeasuredAt != quiet.Sandbox.MeasuredAt || now.Session.LastActiveAt != quiet.Session.LastActiveAt {
+			t.Errorf("the other session was seen to: %+v, %+v before", now.Session, quiet.Session)
+		}
+	})
+}

@@ -237,7 +237,7 @@ func (w slowWriter) Close() error { return errors.Join(w.Writer.Close(), w.reply
 // Of many processes that come, wait, die, lose their bucket for a while and
 // are paused, never two hold a lock, epochs rise, and in the end somebody has it.
 func TestLockIsOnes(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { lockSchedule(t, seed) })
 		})
