@@ -360,7 +360,7 @@ func (r *Runner) begin(w *Work) error {
 	if cause := context.Cause(w.ctx); cause != nil {
 		return fmt.Errorf("session %s: %w", w.session, cause)
 	}
-	w.begun = true
+	w.begun, w.since = true, time.Now()
 	return nil
 }
 

@@ -26,7 +26,8 @@ type Work struct {
 	payer        access.UserID
 	replaced     int64
 	free, unheld bool
-	begun        bool // work has begun; guarded by runner.mu
+	begun        bool      // work has begun; guarded by runner.mu
+	since        time.Time // and when that was, on the local clock; as begun
 
 	ctx     context.Context
 	stop    context.CancelCauseFunc
@@ -116,11 +117,9 @@ func (w *Work) held(asked time.Time) {
 	}
 }
 
-// starts notes that work begins now: time is accounted for from here on.
-func (w *Work) starts() {
-	now := time.Now()
-	w.bill.begins(now, w.clock.at(now))
-}
+// starts notes that work has begun: time is accounted for from then on,
+// however much later the heartbeat comes to it.
+func (w *Work) starts() { w.bill.begins(w.since, w.clock.at(w.since)) }
 
 // ID is the work's own id, as it shows in leases and holds.
 func (w *Work) ID() string { return w.id }

@@ -50,6 +50,13 @@ var stories = map[string]func(passed func(call string) bool) []visit{
 	"purge of a project with its history": func(func(string) bool) []visit { return []visit{{Gone: true}, {Gone: true}} },
 	"sweep":                               func(func(string) bool) []visit { return nil },
 
+	"storage": func(passed func(string) bool) []visit {
+		if passed("commit 1") {
+			return []visit{{}}
+		}
+		return []visit{{Lived: true, Kept: kept}}
+	},
+
 	"beats":                   func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
 	"out of credit":           func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
 	"no machine":              func(func(string) bool) []visit { return []visit{{}} },
@@ -61,7 +68,7 @@ var stories = map[string]func(passed func(call string) bool) []visit{
 // inside a transaction of its ledger, leaves nothing that the next one does not
 // bring to its end: no process, no machine without a row, no row on its way, no
 // lease, no hold. What was done stays done, what was used is charged once (T-61,
-// T-62, T-63, T-66, T-71, case 61), and life goes on.
+// T-62, T-63, T-66, T-71, case 61), what was stored too, and life goes on.
 func TestKilledAtEveryStep(t *testing.T) {
 	need.Long(t, "it starts two processes for each of some four hundred places to die at")
 	program := host(t)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
 )
 
 // What the host's program knows of a work; see there.
@@ -164,10 +166,16 @@ func (w *world) books(ctx context.Context, story string, toppedUp bool) {
 			w.t.Errorf("usage %s is there %d times", id, n)
 		}
 	}
-	for id := range used {
-		if w.works[id] == nil {
+	for id, entries := range used {
+		switch {
+		case entries[0].Use.Meter == billing.MeterStorage:
+			w.stored(ctx, id, entries)
+		case w.works[id] == nil:
 			w.t.Errorf("work %s was charged for, and nobody has heard of it", id)
 		}
+	}
+	if story == "storage" {
+		w.noStorageLeft(ctx, used)
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.works)) {
 		w.charged(ctx, id, used[id], w.interval(story))
@@ -200,9 +208,9 @@ func (w *world) charged(ctx context.Context, id string, entries []billing.Entry,
 		return
 	}
 	w.ended(ctx, id, billing.HoldSettled)
-	through, quantity, amount := began, int64(0), billing.Micros(0)
+	through, quantity, amount := micro(began), int64(0), billing.Micros(0)
 	for _, e := range entries {
-		if !e.From.Equal(micro(through)) {
+		if !e.From.Equal(through) {
 			w.t.Errorf("work %s was charged for from %v to %v, and before that through %v", id, e.From, e.To, through)
 		}
 		if e.Quantity != e.To.Sub(e.From).Microseconds() {
@@ -210,7 +218,7 @@ func (w *world) charged(ctx context.Context, id string, entries []billing.Entry,
 		}
 		through, quantity, amount = e.To, quantity+e.Quantity, amount+e.Amount
 	}
-	if !mark.Closed || !mark.Through.Equal(micro(through)) || mark.Total != quantity {
+	if !mark.Closed || !mark.Through.Equal(through) || mark.Total != quantity {
 		w.t.Errorf("work %s was charged %d through %v, its mark is %+v", id, quantity, through, mark)
 	}
 	if want := billing.Micros(quantity * 3 / 7); amount != want {
@@ -220,6 +228,67 @@ func (w *world) charged(ctx context.Context, id string, entries []billing.Entry,
 	if least, most = micro(least), micro(most); through.Before(least) || through.After(most) {
 		w.t.Errorf("work %s began at %v, was heard of at %v, died at %v and was charged through %v, want %v to %v",
 			id, began, wk.heard, wk.died, through, least, most)
+	}
+}
+
+// stored fails the test unless what a sandbox has held was charged for once, without a gap.
+func (w *world) stored(ctx context.Context, id string, entries []billing.Entry) {
+	w.t.Helper()
+	through, quantity, amount := entries[0].From, int64(0), billing.Micros(0)
+	for _, e := range entries {
+		if !e.From.Equal(through) || e.Quantity < 0 {
+			w.t.Errorf("sandbox %s was charged for %d from %v to %v, and before that through %v", id, e.Quantity, e.From, e.To, through)
+		}
+		through, quantity, amount = e.To, quantity+e.Quantity, amount+e.Amount
+	}
+	marks, err := w.ledger.Marks(ctx, []billing.MarkKey{{Resource: id, Meter: billing.MeterStorage}})
+	if err != nil || !marks[0].Through.Equal(through) || marks[0].Total != quantity {
+		w.t.Errorf("sandbox %s was charged %d through %v, its mark is %+v, %v", id, quantity, through, marks, err)
+	}
+	if want := billing.Micros(quantity * 3 / 7); amount != want {
+		w.t.Errorf("sandbox %s was charged %v for what costs %v", id, amount, want)
+	}
+}
+
+// noStorageLeft fails the test unless everything that was ever held is charged
+// for, but for what has come since of a machine that lives, and is looked at no more.
+func (w *world) noStorageLeft(ctx context.Context, used map[string][]billing.Entry) {
+	w.t.Helper()
+	if len(used) == 0 {
+		w.t.Error("nothing was charged for")
+	}
+	due, err := w.sessions.Stored(ctx, "", 10)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range due {
+		if s.Sandbox.State != sandbox.Live {
+			w.t.Errorf("still to be charged for: %+v", s.Sandbox)
+		}
+	}
+	page, err := w.sessions.List(ctx, session.ListQuery{Project: project, Ended: true, Limit: session.MaxListed})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, item := range page.Items {
+		s, err := w.sessions.Load(ctx, session.Address{Session: item.Session.ID})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		row, total, charged := s.Sandbox, int64(0), int64(0)
+		for _, e := range used[string(row.ID)] {
+			charged += e.Quantity
+		}
+		held := billing.Stored{Used: row.StoredUsed, Since: row.StoredAt}
+		if row.State == sandbox.Live && row.Incarnation == row.MeasuredIncarnation {
+			held.Bytes = row.MeasuredBytes
+		}
+		if entries := used[string(row.ID)]; len(entries) > 0 {
+			total = held.At(entries[len(entries)-1].To)
+		}
+		if charged != total || charged == 0 {
+			w.t.Errorf("sandbox %s has held %d and was charged for %d: %+v", row.ID, total, charged, row)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (p place) cut() (call string, n int, where string) {
 
 // Calls by what they are about.
 var (
-	moneyCalls = []string{"hold", "post", "unhold", "grant", "marks", "holds", "expire", "unexported", "export", "exported"}
+	moneyCalls = []string{"hold", "post", "unhold", "grant", "marks", "holds", "expire", "unexported", "export", "exported", "stored", "note"}
 	openCalls  = []string{"acquire", "attach", "start", "touch", "close", "release"}
 )
 

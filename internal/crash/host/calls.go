@@ -49,6 +49,14 @@ func (s store) Environments(ctx context.Context, q session.EnvironmentQuery) (se
 	return get(s.places, "environments", func() (session.EnvironmentPage, error) { return s.Store.Environments(ctx, q) })
 }
 
+func (s store) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
+	return get(s.places, "stored", func() ([]session.Snapshot, error) { return s.Store.Stored(ctx, after, limit) })
+}
+
+func (s store) StorageCharged(ctx context.Context, charged []session.StorageCharged) error {
+	return s.do("note", func() error { return s.Store.StorageCharged(ctx, charged) })
+}
+
 func (s store) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 	return counted(s.places, "due", s.Store.Due(ctx, q))
 }

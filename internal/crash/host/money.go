@@ -33,7 +33,7 @@ func rate() billing.Rate { return billing.Rate{Price: price, Per: per} }
 func terms(access.Plan) billing.Terms { return billing.Terms{Estimate: estimate, InFlight: 20} }
 
 func (w *world) till() (*billing.Till, error) {
-	tariffs, err := billing.NewTariffs(billing.Priced{Meter: billing.MeterRuntime, Rate: rate()})
+	tariffs, err := billing.NewTariffs(billing.Priced{Meter: billing.MeterRuntime, Rate: rate()}, billing.Priced{Meter: billing.MeterStorage, Rate: rate()})
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,9 @@ func (w *world) till() (*billing.Till, error) {
 }
 
 // gate is a till for what runs. It meters no storage, so that no disk is
-// measured in the background, at a moment that no story can tell.
+// measured in the background, at a moment that no story can tell: where a
+// story is about storage it says itself what a disk holds, and charges by a
+// Keeper of its own, whose gate is the till.
 type gate struct{ billing.Gate }
 
 // start gives what every process gives as it starts: the same, under the same ids.

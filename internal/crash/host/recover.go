@@ -74,7 +74,7 @@ func (w *world) rest(ctx context.Context, sc *scene) error {
 		if err := w.later(ctx, sc); err != nil {
 			return err
 		}
-		if err := w.chores(ctx, w.moneyChores()...); err != nil {
+		if err := errors.Join(w.chores(ctx, w.moneyChores()...), w.charge(ctx)); err != nil {
 			return err
 		}
 		expired, err := w.db.Leases().Expired(ctx, 1)

@@ -25,11 +25,12 @@ type story struct {
 	arrange func(context.Context, *world, *scene) error
 	act     func(context.Context, *world, *scene) error
 	// again: nobody but who asked for it knows that it was not finished.
-	again bool
-	lease time.Duration // of works; 0 = the default
-	heir  bool          // whoever pays has little
-	full  bool          // no machine can be had, until the next process
-	buys  bool          // the story begins with a purchase, which the next process repeats
+	again  bool
+	lease  time.Duration // of works; 0 = the default
+	heir   bool          // whoever pays has little
+	full   bool          // no machine can be had, until the next process
+	stores bool          // what disks hold is charged for
+	buys   bool          // the story begins with a purchase, which the next process repeats
 }
 
 // A work that beats renews its lease so often.
@@ -84,6 +85,14 @@ func stories() map[string]story {
 				}
 			}
 			return w.reclaim(ctx)
+		}},
+
+		"storage": {stores: true, arrange: full, act: func(ctx context.Context, w *world, sc *scene) error {
+			if err := w.charge(ctx); err != nil {
+				return err
+			}
+			_, err := w.End(ctx, ann, sc.Sessions[0])
+			return errors.Join(err, w.charge(ctx), w.charge(ctx))
 		}},
 
 		"beats": {lease: shortLease, buys: true, arrange: warm, act: func(ctx context.Context, w *world, sc *scene) error {

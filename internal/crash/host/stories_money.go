@@ -52,6 +52,42 @@ func (w *world) during(ctx context.Context, id session.ID, do func(*session.Work
 	return do(wk)
 }
 
+// held is what a disk holds in the stories about storage.
+const held = 3 << 20
+
+// full is a session whose machine is there, and whose disk was found to hold something a while ago.
+func full(ctx context.Context, w *world, sc *scene) error {
+	if err := warm(ctx, w, sc); err != nil {
+		return err
+	}
+	s, err := w.db.Sessions().Load(ctx, session.Address{Session: sc.Sessions[0]})
+	if err != nil {
+		return err
+	}
+	found, err := session.Decide(s, session.CommandMeasured{Generation: s.Sandbox.Generation, Incarnation: s.Sandbox.Incarnation, Bytes: held})
+	if err != nil {
+		return err
+	}
+	if _, err := w.db.Sessions().Commit(ctx, found.Change); err != nil || !w.fixed {
+		return errors.Join(err, w.later(ctx, sc))
+	}
+	select { // what passes is counted by the second
+	case <-time.After(1100 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// charge charges for what disks have held, where the story is about that.
+func (w *world) charge(ctx context.Context) error {
+	if w.storing == nil {
+		return nil
+	}
+	_, err := w.storing.ChargeStorage(ctx)
+	return err
+}
+
 // abandoned are works that a process has left behind which died long ago: one
 // at work, one that never began, and a hold whose work had not even a lease.
 func abandoned(ctx context.Context, w *world, sc *scene) error {

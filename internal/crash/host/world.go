@@ -42,6 +42,7 @@ type database interface {
 // world is the process: a Service over a database and a provider, whose calls it counts.
 type world struct {
 	*session.Service
+	storing   *session.Service // charges for storage; nil = the story is about something else
 	story     story
 	pool      *sql.DB
 	db        database
@@ -89,7 +90,11 @@ func newWorld(ctx context.Context, o options, replica string, s story) (_ *world
 	}
 	c.Store, c.Leases, c.Gate = store{w.db.Sessions(), w.places}, w.leases, gate{till}
 	c.Sandboxes = []sandbox.Provider{provider{w.machine, w.places, s.full && o.play != ""}}
-	w.Service, err = session.New(c)
+	if w.Service, err = session.New(c); err != nil || !s.stores {
+		return w, err
+	}
+	c.Gate = till
+	w.storing, err = session.New(c)
 	return w, err
 }
 
