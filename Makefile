@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .NOTPARALLEL:
-.PHONY: deps deps-debian test check lint quick sim bench fmt clean
+.PHONY: deps weed test check lint quick sim bench fmt clean
 
 # The modules with tests; the published one is ".".
 MODULES := . internal/e2e
@@ -25,17 +25,7 @@ endef
 # deps asks for what each component is needed for, and installs what is missing
 # where it can: as root, on Debian and its like. The package postgresql starts a
 # server of its own, which no test uses: they start theirs with its programs.
-# The S3 server of the tests is built once for each version, in about ten minutes.
-deps: deps-debian
-	@if [ -x $(WEED) ]; then exit 0; fi; \
-	mkdir -p $(dir $(WEED)); \
-	echo "==> building $(notdir $(WEED)), which takes some minutes"; \
-	if ! nice go build -C internal/tools/weed -trimpath -ldflags '-s -w' -o $(WEED) github.com/seaweedfs/seaweedfs/weed; then \
-		echo "missing: weed, which could not be built"; \
-		echo "without it the tests that need it skip, or fail where BUNKROOM_REQUIRE names it"; \
-	fi
-
-deps-debian:
+deps:
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	command -v fusermount3 >/dev/null || missing="$$missing fuse3"; \
@@ -53,6 +43,16 @@ deps-debian:
 		echo "install them, as with: sudo apt-get install$$missing"; \
 		echo "without them the tests that need them skip, or fail where BUNKROOM_REQUIRE names them"; \
 	fi
+
+# weed builds the S3 server that the tests of drivers/s3 need, once for each
+# version: in about ten minutes. Without it they skip, and say so. With it,
+# "make weed test BUNKROOM_REQUIRE=all,weed" has them fail where it is missing.
+weed: $(WEED)
+
+$(WEED): internal/tools/weed/go.mod internal/tools/weed/go.sum
+	@mkdir -p $(@D)
+	@cd internal/tools/weed && go mod tidy -diff
+	nice go build -C internal/tools/weed -trimpath -ldflags '-s -w' -o $@ github.com/seaweedfs/seaweedfs/weed
 
 # test ends with the list of the tests that were skipped.
 test: deps
@@ -74,7 +74,7 @@ lint: deps $(STATICCHECK)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
 	@$(call in,internal/tools/geesefs,go vet ./...)
 	@$(call in,internal/tools/geesefs,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
-	@$(call in,$(MODULES) internal/tools internal/tools/geesefs internal/tools/weed,go mod tidy -diff)
+	@$(call in,$(MODULES) internal/tools internal/tools/geesefs,go mod tidy -diff)
 
 $(STATICCHECK): internal/tools/go.mod internal/tools/go.sum
 	@mkdir -p $(@D)

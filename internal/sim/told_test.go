@@ -138,3 +138,8 @@ func wantRides(t *testing.T, all *totals) {
 		all.want(t, "the host rolled back")
 	}
 }
+
+func (s toldStore) StorageCharged(ctx context.Context, charged []session.StorageCharged) error {
+	s.tell(ctx)
+	return s.inner.StorageCharged(ctx, charged)
+}

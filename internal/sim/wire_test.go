@@ -119,6 +119,13 @@ func (w wiredStore) Missing(ctx context.Context, q session.MissingQuery) (int, e
 	return through(ctx, w.wire, "Missing", q.Provider, func(ctx context.Context) (int, error) { return w.r.store.Missing(ctx, q) })
 }
 
+func (w wiredStore) StorageCharged(ctx context.Context, charged []session.StorageCharged) error {
+	_, err := through(ctx, w.wire, "StorageCharged", fmt.Sprint(len(charged)), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.r.store.StorageCharged(ctx, charged)
+	})
+	return err
+}
+
 func (w wiredStore) Stored(ctx context.Context, after sandbox.ID, limit int) ([]session.Snapshot, error) {
 	return through(ctx, w.wire, "Stored", "", func(ctx context.Context) ([]session.Snapshot, error) { return w.r.store.Stored(ctx, after, limit) })
 }

@@ -189,7 +189,7 @@ func answers(client *http.Client, url string) bool {
 }
 
 // find is where the program is: in .cache/bin at the root of the module, by
-// the name "make deps" gives it, or on PATH.
+// the name "make weed" gives it, or on PATH.
 func find() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -208,7 +208,7 @@ func find() (string, error) {
 			if program, err := exec.LookPath("weed"); err == nil {
 				return program, nil
 			}
-			return "", fmt.Errorf("no weed on PATH, and no .cache/bin/weed-%s, which \"make deps\" builds", version)
+			return "", fmt.Errorf("no weed on PATH, and no .cache/bin/weed-%s, which \"make weed\" builds", version)
 		}
 		if dir == filepath.Dir(dir) {
 			return "", errors.New("the root of the module was not found")
