@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,17 +78,17 @@ func TestBrokenStorageFails(t *testing.T) {
 		{
 			name: "lets whoever marks a tombstone say why it is there",
 			open: func(clock *Clock) session.Store {
-				s, origins := sound(clock), map[sandbox.TombstoneKey]sandbox.Origin{}
+				s, origins := sound(clock), new(sync.Map) // of each tombstone
 				return wrapped{Store: s, commit: func(ctx context.Context, c session.Change) (time.Time, error) {
 					for _, t := range c.Mark {
-						origins[t.TombstoneKey] = t.Origin
+						origins.Store(t.TombstoneKey, t.Origin)
 					}
 					return s.Commit(ctx, c)
 				}, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 					return func(yield func(session.Due, error) bool) {
 						for d, err := range s.Due(ctx, q) {
-							if origin, marked := origins[d.Tombstone.TombstoneKey]; marked {
-								d.Tombstone.Origin = origin
+							if origin, marked := origins.Load(d.Tombstone.TombstoneKey); marked {
+								d.Tombstone.Origin, _ = origin.(sandbox.Origin)
 							}
 							if !yield(d, err) {
 								return
