@@ -80,6 +80,21 @@ type Target struct {
 	Version  int64            // that it must have; 0 = whichever it has
 }
 
+// Check refuses what says nothing and what says two things: it is what stores
+// answer Delete with, a [*access.FieldError] that names "target".
+func (t Target) Check() error {
+	set := 0
+	for _, is := range []bool{t.Scope != "", t.Session != "", t.ID != "", t.Archived > 0 && t.ID == ""} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 || t.Archived < 0 || t.Version != 0 && t.ID == "" {
+		return &access.FieldError{Field: "target", Rule: "must have exactly one of Scope, Session, ID and Archived, and Version only with ID"}
+	}
+	return nil
+}
+
 // Tombstone is what is left of a deleted row: enough to find its content.
 type Tombstone struct {
 	ID      ID

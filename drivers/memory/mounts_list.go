@@ -59,7 +59,7 @@ func checkMountLimit(field string, limit int) error {
 }
 
 func (s mountStore) Delete(ctx context.Context, t mount.Target, limit int) (gone []mount.Row, err error) {
-	if err := checkMountTarget(t); err != nil {
+	if err := t.Check(); err != nil {
 		return nil, err
 	}
 	if err := checkMountLimit("limit", limit); err != nil {
@@ -83,20 +83,6 @@ func (s mountStore) Delete(ctx context.Context, t mount.Target, limit int) (gone
 		return nil
 	})
 	return gone, err
-}
-
-// checkMountTarget refuses what says nothing, and what says two things.
-func checkMountTarget(t mount.Target) error {
-	set := 0
-	for _, is := range []bool{t.Scope != "", t.Session != "", t.ID != "", t.Archived > 0 && t.ID == ""} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 || t.Archived < 0 || t.Version != 0 && t.ID == "" {
-		return &access.FieldError{Field: "target", Rule: "must have exactly one of Scope, Session, ID and Archived, and Version only with ID"}
-	}
-	return nil
 }
 
 func (s mountStore) Scan(ctx context.Context, after mount.ID, limit int) (found []mount.Row, err error) {

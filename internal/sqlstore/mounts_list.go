@@ -105,8 +105,8 @@ const (
 )
 
 func (s mounts) Delete(ctx context.Context, t mount.Target, limit int) ([]mount.Row, error) {
-	if set(t.Scope != "", t.Session != "", t.ID != "", t.Archived > 0 && t.ID == "") != 1 || t.Archived < 0 || t.Version != 0 && t.ID == "" {
-		return nil, field("target", "must have exactly one of Scope, Session, ID and Archived, and Version only with ID")
+	if err := t.Check(); err != nil {
+		return nil, err
 	}
 	if err := mountLimit("limit", limit); err != nil {
 		return nil, err
