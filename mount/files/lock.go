@@ -70,6 +70,7 @@ type Lock struct {
 	path  string
 	o     LockOptions
 	nonce string
+	over  bool // what is left of its last owner may be under way still
 
 	mu     sync.Mutex
 	rec    record
@@ -113,15 +114,15 @@ func (f *Files) Lock(ctx context.Context, row mount.Row, o LockOptions) (*Lock, 
 	}
 	l := &Lock{d: locks, path: path, o: o, nonce: f.c.NewID(),
 		ended: make(chan struct{}), done: make(chan struct{})}
-	taken, err := l.acquire(ctx)
-	if err != nil {
+	if l.over, err = l.acquire(ctx); err != nil {
 		return nil, err
 	}
 	go l.keep()
-	if taken {
+	if l.over {
 		if err := l.takeOver(ctx, folder.prefix); err != nil {
 			return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
 		}
+		l.over = false
 	}
 	return l, nil
 }
@@ -179,7 +180,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		return nil
 	}
 	next := l.rec.next()
-	next.Released = true
+	next.Released, next.Over = true, l.over
 	etag, err := l.write(ctx, next, l.etag)
 	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) { // it is another's, or a reply was lost
 		var now record

@@ -21,6 +21,7 @@ type record struct {
 	Counter  int64         `json:"counter"`
 	TTL      time.Duration `json:"ttl_ns"`
 	Released bool          `json:"released,omitempty"`
+	Over     bool          `json:"over,omitempty"` // Released by one who had taken it over, and not done so to the end
 }
 
 func (r record) next() record {
@@ -39,7 +40,7 @@ type lockStep struct {
 // for a time. Where there is no object r is the zero record.
 func (o LockOptions) decide(r record, seen time.Duration) lockStep {
 	if r.Epoch == 0 || r.Released {
-		return lockStep{take: true}
+		return lockStep{take: true, over: r.Over}
 	}
 	if left := max(r.TTL, o.TTL) + o.margin() - seen; left > 0 {
 		return lockStep{after: left}
@@ -74,10 +75,11 @@ func (l *Lock) acquire(ctx context.Context) (over bool, err error) {
 		}
 		do := l.o.decide(was, l.d.f.seen(key, etag))
 		if !do.take {
-			if do.after > l.o.Wait-time.Since(begun) {
+			left := l.o.Wait - time.Since(begun)
+			if left <= 0 {
 				return false, &LockedError{Owner: was.Owner, RetryAfter: do.after}
 			}
-			if err := pause(ctx, min(do.after, l.o.TTL/4)); err != nil {
+			if err := pause(ctx, min(do.after, l.o.TTL/4, left)); err != nil { // it may be given up at any time
 				return false, err
 			}
 			continue
@@ -85,13 +87,16 @@ func (l *Lock) acquire(ctx context.Context) (over bool, err error) {
 		asked := time.Now()
 		next := record{Epoch: was.Epoch + 1, Owner: l.o.Owner, Nonce: l.nonce, TTL: l.o.TTL}
 		now, err := l.write(ctx, next, etag)
-		if err != nil && !errors.As(err, new(*ConflictError)) { // it may have been written all the same
-			var found record
-			if found, now, _ = l.read(ctx); found != next {
+		if err != nil { // it may have been written all the same, and where it was sent twice that is a conflict
+			found, etag, _ := l.read(ctx)
+			switch {
+			case found == next:
+				now = etag
+			case errors.As(err, new(*ConflictError)):
+				continue // somebody was faster
+			default:
 				return false, err
 			}
-		} else if err != nil {
-			continue // somebody was faster
 		}
 		l.holds(next, now, asked)
 		return do.over, nil
