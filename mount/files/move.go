@@ -33,8 +33,8 @@ func (d *Folder) Copy(ctx context.Context, from, to string, opts *MoveOptions) (
 	if err != nil {
 		return Report{}, err
 	}
-	defer d.recount() // what was replaced is not known
 	defer room.release()
+	defer d.recount() // what was replaced is not known; first, so that at every moment the copies count
 	return m.b.end(m.copy(ctx, nil))
 }
 

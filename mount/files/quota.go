@@ -175,7 +175,7 @@ func (c *claim) read(n int64) error {
 	return nil
 }
 
-// wrote notes that n bytes are in the place of what was there.
+// wrote notes that n bytes are in the place of what was there. From then on they are not held, too.
 func (c *claim) wrote(n int64) {
 	if c == nil {
 		return
@@ -183,6 +183,7 @@ func (c *claim) wrote(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.usage = c.usage.plus(Usage{n - c.old.Bytes, 1 - c.old.Objects})
+	c.giveBack()
 }
 
 // release gives up what is held. It is called once, whatever came of it.
@@ -192,5 +193,11 @@ func (c *claim) release() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.giveBack()
+}
+
+// giveBack gives back what is held; the account is locked.
+func (c *claim) giveBack() {
 	c.account.held = c.account.held.plus(Usage{-c.held.Bytes, -c.held.Objects})
+	c.held = Usage{}
 }
