@@ -91,7 +91,7 @@ const (
 	Deleted Fate = 3 // its row and what it held
 	Kept    Fate = 4 // whether its owner is gone could not be found out
 	Changed Fate = 5 // used, or deleted, by somebody while it was looked at
-	Undone  Fate = 6 // the error says why; what is left of a deleted one the next pass or [Purger.Sweep] removes
+	Undone  Fate = 6 // the error says why; what is left of a deleted one [Purger.Sweep] removes, and no pass
 )
 
 func (f Fate) String() string {
@@ -143,9 +143,9 @@ func (c *Collector) Collect(ctx context.Context, o CollectOptions) (Collected, e
 	}
 	rows, err := c.store.Scan(ctx, o.After, o.Limit)
 	if err != nil {
-		return Collected{}, fmt.Errorf("mount: collect: %w", err)
+		return Collected{Last: o.After}, fmt.Errorf("mount: collect: %w", err)
 	}
-	var all Collected
+	all := Collected{Last: o.After}
 	var faults []error
 	asked := map[Owner]answer{}
 	for _, r := range rows {

@@ -98,14 +98,19 @@ func (p *Purger) Sweep(ctx context.Context, after ID, limit int) (last ID, n int
 
 // purge goes by the tombstones: those of an earlier call that was broken off are there too.
 func (p *Purger) purge(ctx context.Context, t Target, limit int) (int, error) {
-	if _, err := p.store.Delete(ctx, t, limit); err != nil {
+	rows, err := p.store.Delete(ctx, t, limit)
+	if err != nil {
 		return 0, fmt.Errorf("mount: purge: %w", err)
 	}
 	left, err := p.store.Tombstones(ctx, t, "", limit)
 	if err != nil {
 		return 0, fmt.Errorf("mount: purge: %w", err)
 	}
-	return p.bury(ctx, left)
+	n, err := p.bury(ctx, left)
+	if n == 0 && err == nil {
+		n = len(rows) // a sweep was faster, and there may be more
+	}
+	return n, err
 }
 
 // bury removes the content of each and forgets those of which that is gone.
