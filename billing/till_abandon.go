@@ -54,10 +54,6 @@ func (g *Till) tail(ctx context.Context, a Abandoned, holds []Hold, u Usage) err
 	}, Until: until}
 	_, err := g.Settle(ctx, t, u)
 	var refused *RefusedError
-	if errors.As(err, &refused) && !until.IsZero() { // the hold was closed, or the meter: without the hold it is told
-		t.Until = time.Time{}
-		_, err = g.Settle(ctx, t, u)
-	}
 	if errors.As(err, &refused) {
 		return nil
 	}
