@@ -30,6 +30,9 @@ func (w *Work) beat() {
 		case <-w.quit:
 		case <-w.begins:
 			w.starts()
+			// Where opening it took long it is asked at once whether it still may.
+			due = time.Since(minute) >= time.Minute
+			w.vouched = later(w.vouched, w.since.Add(lease/12-maxUnasked))
 		case <-ended:
 			ended = nil
 		case <-timer.C:
@@ -62,11 +65,11 @@ func (w *Work) beat() {
 }
 
 // bounded is a context for what the heartbeat asks: until the work must stop,
-// or a little longer where that is now.
+// or a little longer where that is now. Close waits for it, and has time left.
 func (w *Work) bounded() (context.Context, context.CancelFunc) {
 	stop, _ := w.latest()
 	lease := w.runner.lease
-	return context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, max(time.Until(stop), lease/12)))
+	return context.WithTimeout(context.WithoutCancel(w.ctx), min(lease/4, cleanup/2, max(time.Until(stop), lease/12)))
 }
 
 // next is when the next beat is due. Where the work must have stopped by now it is stopped.

@@ -66,7 +66,11 @@ func (w *Work) askAgain(ctx context.Context) {
 	case errors.Join(err, f.Fault) != nil: // nobody could say
 	case !d.Allow:
 		w.stop(ErrRevoked)
-		h.Denied(ctx, access.Event{Actor: w.entry.actor, Verb: "work on", Object: w.entry.object, Reason: d.Reason})
+		e := access.Event{Actor: w.entry.actor, Verb: "work on", Object: w.entry.object, Reason: d.Reason}
+		_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { h.Denied(ctx, e); return struct{}{}, nil })
+		if err != nil {
+			w.runner.log.WarnContext(ctx, "audit not told", "work", w.id, "session", w.session, "error", err)
+		}
 	case w.entry.decide(f.Facts).Allow:
 		w.vouched = asked
 	}

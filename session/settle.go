@@ -115,6 +115,7 @@ func (r *Runner) settleLate(ctx context.Context) error {
 	}
 	alive, fault := r.lives(ctx)
 	for _, w := range works {
+		w.tried = time.Now()
 		bounded, cancel := context.WithTimeout(ctx, cleanup)
 		err := w.finish(bounded)
 		if err == nil {
@@ -123,7 +124,7 @@ func (r *Runner) settleLate(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			fault = errors.Join(fault, fmt.Errorf("session: work %s in session %s, closed: %w", w.id, w.session, err))
-			if timedOut(err) { // the others would wait as long
+			if timedOut(err) { // the others might wait as long: they are first the next time
 				return fault
 			}
 			continue
@@ -155,7 +156,7 @@ func (r *Runner) giveBack(ctx context.Context, l Lease) error {
 	return err
 }
 
-// unsettledWorks are the works of this process that were closed and are not accounted for.
+// unsettledWorks are the works of this process that were closed and are not accounted for, least lately tried first.
 func (r *Runner) unsettledWorks() []*Work {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +164,7 @@ func (r *Runner) unsettledWorks() []*Work {
 	for _, w := range r.unsettled {
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b *Work) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(all, func(a, b *Work) int { return cmp.Or(a.tried.Compare(b.tried), cmp.Compare(a.id, b.id)) })
 	return all
 }
 

@@ -53,6 +53,7 @@ type Work struct {
 	measured time.Time // when the machine's disk was, or was to be, on the store's clock
 	entry    entry
 	vouched  time.Time // when it was last heard that it may go on, on the local clock
+	tried    time.Time // when the Keeper last tried to settle; guarded by runner.late
 
 	closing sync.Once
 	closed  chan struct{}
