@@ -224,7 +224,11 @@ func await[T releaser](ctx context.Context, c *carriage, mount func() (T, error)
 			select {
 			case answers <- a:
 			case <-ctx.Done():
-				c.late(ctx, a.mount, a.panicked)
+				if a.err != nil || any(a.mount) == nil {
+					c.late(ctx, nil, a.panicked)
+				} else {
+					c.late(ctx, a.mount, a.panicked)
+				}
 			}
 		}()
 		a.mount, a.err = mount()

@@ -43,8 +43,8 @@ type LockOptions struct {
 	// TTL is how long a lock is held without being renewed, which it is three
 	// times as often. 0 = DefaultLockTTL.
 	TTL time.Duration
-	// MaxRequest is how long a request to the bucket may be under way at most:
-	// each that is made under a lock is bounded by it. 0 = DefaultMaxRequest.
+	// MaxRequest is how long a request to the bucket may be under way at most.
+	// Whoever holds the lock bounds each that it makes by it. 0 = DefaultMaxRequest.
 	MaxRequest time.Duration
 	// AbortUploads ends what the dead owner of a lock has begun to upload in
 	// parts. nil: the bucket has no such uploads, or they need not be ended.
@@ -118,6 +118,11 @@ func (f *Files) Lock(ctx context.Context, row mount.Row, o LockOptions) (*Lock, 
 		return nil, err
 	}
 	go l.keep()
+	defer func() {
+		if l.over { // it has failed; or AbortUploads, the host's own, has panicked
+			l.end(ErrLockLost)
+		}
+	}()
 	if l.over {
 		if err := l.takeOver(ctx, folder.prefix); err != nil {
 			return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))

@@ -29,7 +29,7 @@ func (d *Folder) Copy(ctx context.Context, from, to string, opts *MoveOptions) (
 	if err != nil {
 		return Report{}, err
 	}
-	room, err := d.claimRoom(ctx, Usage{}, Usage{m.bytes, int64(len(m.paths))})
+	room, err := d.room(ctx, &claim{held: Usage{m.bytes, int64(len(m.paths))}})
 	if err != nil {
 		return Report{}, err
 	}
@@ -49,6 +49,9 @@ func (d *Folder) Rename(ctx context.Context, from, to string, opts *MoveOptions)
 	}
 	caps, err := d.f.Probe(ctx)
 	if err != nil {
+		return Report{}, err
+	}
+	if err := d.fits(ctx); err != nil {
 		return Report{}, err
 	}
 	defer d.recount()

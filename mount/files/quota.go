@@ -19,7 +19,8 @@ const DefaultCountEvery = time.Minute
 // announced, and otherwise as soon as it is too much; nothing is written then. What
 // agents write through their mounts is not held up, but counted: a folder is
 // counted anew where the last count is older than Config.CountEvery, which
-// lists it. Two processes may each let in what fits by its own count.
+// lists it. Two processes may each let in what fits by its own count. A rename
+// needs no room, and leaves two copies where it is broken off: in a folder that holds too much it is refused.
 type Quota struct {
 	Bytes   int64
 	Objects int64 // files, and markers of empty directories
@@ -31,7 +32,8 @@ type Usage struct {
 	Objects int64
 }
 
-func (u Usage) plus(v Usage) Usage { return Usage{u.Bytes + v.Bytes, u.Objects + v.Objects} }
+func (u Usage) plus(v Usage) Usage  { return Usage{u.Bytes + v.Bytes, u.Objects + v.Objects} }
+func (u Usage) minus(v Usage) Usage { return Usage{u.Bytes - v.Bytes, u.Objects - v.Objects} }
 
 // FullError says that a folder can't hold what was to be written.
 type FullError struct {
@@ -50,10 +52,15 @@ func (e *FullError) Problem() (status int, code, sentence string) {
 
 // Usage counts what the folder holds now, by listing all of it.
 func (d *Folder) Usage(ctx context.Context) (Usage, error) {
-	var u Usage
-	err := d.each(ctx, string(d.prefix), "", func(o *blob.ListObject) bool {
+	return d.usage(ctx, func(string, int64) {})
+}
+
+// usage is Usage, and tells of each object.
+func (d *Folder) usage(ctx context.Context, tell func(path string, size int64)) (u Usage, err error) {
+	err = d.each(ctx, string(d.prefix), "", func(o *blob.ListObject) bool {
 		if o.Key != string(d.prefix) { // the root's own marker is nothing of the user's
 			u = u.plus(Usage{o.Size, 1})
+			tell(o.Key[len(d.prefix):], o.Size)
 		}
 		return true
 	})
@@ -63,19 +70,32 @@ func (d *Folder) Usage(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// account is what is known of a folder's usage.
+// account is what is known of a folder's usage. It never knows of less than
+// there is, but for what others have written since it was counted: what can't
+// be told apart, as of two writers that replace one file, counts twice until then.
 type account struct {
 	mu      sync.Mutex
-	counted time.Time // zero: it is to be counted anew
-	usage   Usage     // when it was counted, and what was written here since
-	held    Usage     // for what is being written
+	counted time.Time           // zero: it is to be counted anew
+	usage   Usage               // when it was counted, and what was written here since
+	open    map[*claim]struct{} // of what is being written
+	written Usage               // since the count that is being made was begun
+	twice   bool                // something counts twice
+}
+
+// total is what there is, and what is held; the account is locked.
+func (a *account) total() Usage {
+	u := a.usage
+	for c := range a.open {
+		u = u.plus(c.held).minus(c.old)
+	}
+	return u
 }
 
 // accounts has one for each folder with a quota that was written to.
 type accounts struct{ all sync.Map }
 
 func (a *accounts) of(d *Folder) *account {
-	one, _ := a.all.LoadOrStore(d.prefix, &account{})
+	one, _ := a.all.LoadOrStore(d.prefix, &account{open: map[*claim]struct{}{}})
 	return one.(*account)
 }
 
@@ -83,7 +103,9 @@ func (a *accounts) of(d *Folder) *account {
 type claim struct {
 	quota Quota
 	*account
-	old, held Usage // what is replaced, and what is held beyond it
+	path string // what is replaced; empty where that is nothing in particular
+	old  Usage  // of that, which this claim alone frees
+	held Usage
 }
 
 // claim holds room at path for size bytes; for 0, where their number is not known.
@@ -98,11 +120,11 @@ func (d *Folder) claim(ctx context.Context, path string, size int64) (*claim, er
 	case !isNotFound(err):
 		return nil, fault("look at", path, err)
 	}
-	return d.claimRoom(ctx, old, Usage{max(0, size-old.Bytes), 1 - old.Objects})
+	return d.room(ctx, &claim{path: path, old: old, held: Usage{size, 1}})
 }
 
-// claimRoom holds room for more than there is, beside what is replaced.
-func (d *Folder) claimRoom(ctx context.Context, old, more Usage) (*claim, error) {
+// room holds what c asks for, or answers with a [*FullError].
+func (d *Folder) room(ctx context.Context, c *claim) (*claim, error) {
 	if d.quota == (Quota{}) {
 		return nil, nil
 	}
@@ -111,18 +133,38 @@ func (d *Folder) claimRoom(ctx context.Context, old, more Usage) (*claim, error)
 		return nil, err
 	}
 	defer unlock()
-	c := &claim{quota: d.quota, account: d.f.accounts.of(d), old: old}
-	if now := d.f.c.Now(); c.stale(now, d.f.c.CountEvery) {
-		usage, err := d.Usage(ctx)
-		if err != nil {
+	c.quota, c.account = d.quota, d.f.accounts.of(d)
+	if c.stale(d.f.c.Now(), d.f.c.CountEvery) {
+		if err := d.count(ctx, c.account); err != nil {
 			return nil, err
 		}
-		c.count(usage, now)
 	}
-	if err := c.hold(more); err != nil {
-		return nil, err
+	refused := c.begin()
+	if refused == nil {
+		return c, nil
+	}
+	if !c.exact() {
+		if err := d.count(ctx, c.account); err != nil {
+			return nil, err
+		}
+		refused = c.begin()
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	return c, nil
+}
+
+// fits answers with a [*FullError] where a folder holds more than it may already.
+func (d *Folder) fits(ctx context.Context) error {
+	c, err := d.room(ctx, &claim{})
+	if c == nil || err != nil {
+		return err
+	}
+	defer c.release()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over(c.total(), Usage{1, 1})
 }
 
 func (a *account) stale(now time.Time, every time.Duration) bool {
@@ -131,10 +173,44 @@ func (a *account) stale(now time.Time, every time.Duration) bool {
 	return a.counted.IsZero() || now.Sub(a.counted) >= every
 }
 
-func (a *account) count(u Usage, at time.Time) {
+// exact reports whether nothing counts twice.
+func (a *account) exact() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.usage, a.counted = u, at
+	return !a.twice
+}
+
+// count lists the folder. What is written meanwhile is added to what was
+// found, be it in there already; what is being replaced frees what was found of it.
+func (d *Folder) count(ctx context.Context, a *account) error {
+	now := d.f.c.Now()
+	a.mu.Lock()
+	a.written = Usage{}
+	a.mu.Unlock()
+	found := map[string]int64{} // the sizes of what is being replaced
+	u, err := d.usage(ctx, func(path string, size int64) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for c := range a.open {
+			if c.path == path {
+				found[path] = size
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.usage, a.counted, a.twice = u.plus(a.written), now, a.written != Usage{}
+	for c := range a.open {
+		if size, there := found[c.path]; there && c.old != (Usage{}) {
+			c.old = Usage{min(c.old.Bytes, size), 1}
+		} else {
+			c.old = Usage{}
+		}
+	}
+	return nil
 }
 
 // recount has the folder counted anew before the next write.
@@ -148,19 +224,31 @@ func (d *Folder) recount() {
 	a.counted = time.Time{}
 }
 
-// hold holds more, or answers with a [*FullError].
-func (c *claim) hold(more Usage) error {
+// begin holds what the claim asks for, or answers with a [*FullError]. Of
+// several that replace one file the first frees its room.
+func (c *claim) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.usage.plus(c.account.held).plus(more)
+	for other := range c.open {
+		if other.path == c.path && c.path != "" && c.old != (Usage{}) {
+			c.old, c.twice = Usage{}, true
+		}
+	}
+	if err := c.over(c.total().plus(c.held).minus(c.old), c.held.minus(c.old)); err != nil {
+		return err
+	}
+	c.open[c] = struct{}{}
+	return nil
+}
+
+// over says that a usage is too much, where it is so by what is added.
+func (c *claim) over(next, more Usage) error {
 	switch {
 	case c.quota.Bytes > 0 && more.Bytes > 0 && next.Bytes > c.quota.Bytes:
 		return &FullError{Limit: c.quota.Bytes, Used: next.Bytes, Unit: "bytes"}
 	case c.quota.Objects > 0 && more.Objects > 0 && next.Objects > c.quota.Objects:
 		return &FullError{Limit: c.quota.Objects, Used: next.Objects, Unit: "objects"}
 	}
-	c.account.held = c.account.held.plus(more)
-	c.held = c.held.plus(more)
 	return nil
 }
 
@@ -169,9 +257,18 @@ func (c *claim) read(n int64) error {
 	if c == nil {
 		return nil
 	}
-	if more := n - c.old.Bytes - c.held.Bytes; more > 0 {
-		return c.hold(Usage{Bytes: more})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	more := Usage{Bytes: n - c.held.Bytes}
+	if more.Bytes <= 0 {
+		return nil
 	}
+	if n > c.old.Bytes { // else there is no more of it than there was
+		if err := c.over(c.total().plus(more), more); err != nil {
+			return err
+		}
+	}
+	c.held = c.held.plus(more)
 	return nil
 }
 
@@ -182,22 +279,17 @@ func (c *claim) wrote(n int64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.usage = c.usage.plus(Usage{n - c.old.Bytes, 1 - c.old.Objects})
-	c.giveBack()
+	c.written = c.written.plus(Usage{n, 1})
+	c.usage = c.usage.plus(Usage{n, 1}).minus(c.old)
+	delete(c.open, c)
 }
 
-// release gives up what is held. It is called once, whatever came of it.
+// release gives up what is held, whatever came of it.
 func (c *claim) release() {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.giveBack()
-}
-
-// giveBack gives back what is held; the account is locked.
-func (c *claim) giveBack() {
-	c.account.held = c.account.held.plus(Usage{-c.held.Bytes, -c.held.Objects})
-	c.held = Usage{}
+	delete(c.open, c)
 }
