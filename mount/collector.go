@@ -28,11 +28,16 @@ func OwnerOf(r Row) Owner {
 	return Owner{Project: project, User: user, Agent: r.Agent, Session: r.Session}
 }
 
+// ArchivedByCollector is Row.ArchivedBy of what a [Collector] has put away. Nobody else has that name.
+const ArchivedByCollector = access.UserID(ReservedPrefix + "collector")
+
 // Collector deletes the mounts whose owner is gone, in two steps. First such
 // a mount is put in the archive, where nothing is lost: whoever uses it takes
 // it out again. Once it has been there for a time, and its owner is gone still,
 // it is deleted, with what it held. A mount whose owner is there is never
-// deleted here, be it in the archive for years.
+// deleted here, be it in the archive for years; and one that was put away here
+// is taken out again once its owner is back. Only the time counts for which an
+// owner was seen to be gone: what a user has put away is put away anew.
 //
 // A pass may be broken off at any step, by a crash too: the next one goes on.
 // Passes of several processes don't hurt one another.
@@ -91,7 +96,8 @@ const (
 	Deleted Fate = 3 // its row and what it held
 	Kept    Fate = 4 // whether its owner is gone could not be found out
 	Changed Fate = 5 // used, or deleted, by somebody while it was looked at
-	Undone  Fate = 6 // the error says why; what is left of a deleted one [Purger.Sweep] removes, and no pass
+	Undone  Fate = 6 // the error says why; what is left of a deleted one the next pass removes, or [Purger.Sweep]
+	Back    Fate = 7 // taken out of the archive: its owner is there
 )
 
 func (f Fate) String() string {
@@ -108,6 +114,8 @@ func (f Fate) String() string {
 		return "changed"
 	case Undone:
 		return "not done"
+	case Back:
+		return "back"
 	}
 	return "none"
 }
@@ -122,7 +130,8 @@ type CollectOptions struct {
 // Collected is what came of a pass, or a part of one.
 type Collected struct {
 	Looked int
-	Last   ID // for CollectOptions.After; empty: that were all
+	Last   ID  // for CollectOptions.After; empty: that were all
+	Swept  int // what was left of deleted mounts, and is removed now; at the end of a pass
 	Items  []CollectedItem
 }
 
@@ -134,7 +143,7 @@ type CollectedItem struct {
 }
 
 // Collect looks at the next mounts of all scopes, and does with each the next
-// step that it is due for. One that can't be seen to keeps nobody from the
+// step that it is due for; with the last one it removes what is left of mounts that were deleted. One that can't be seen to keeps nobody from the
 // others; the error joins what was said of them. Where ctx ends it stops, and
 // the report has what was done.
 func (c *Collector) Collect(ctx context.Context, o CollectOptions) (Collected, error) {
@@ -164,8 +173,25 @@ func (c *Collector) Collect(ctx context.Context, o CollectOptions) (Collected, e
 	}
 	if len(rows) < o.Limit {
 		all.Last = ""
+		if !o.DryRun {
+			faults = append(faults, c.sweep(ctx, &all.Swept))
+		}
 	}
 	return all, errors.Join(faults...)
+}
+
+// sweep goes through all that deleted mounts have left.
+func (c *Collector) sweep(ctx context.Context, swept *int) error {
+	var faults []error
+	for after := ID(""); ctx.Err() == nil; {
+		last, n, err := c.purge.Sweep(ctx, after, MaxListed)
+		*swept, faults = *swept+n, append(faults, err)
+		if last == "" {
+			break
+		}
+		after = last
+	}
+	return errors.Join(append(faults, ctx.Err())...)
 }
 
 // answer is what was said of an owner.
@@ -184,20 +210,26 @@ func (c *Collector) ask(ctx context.Context, who Owner) answer {
 
 func (c *Collector) one(ctx context.Context, r Row, asked map[Owner]answer, dry bool) (Fate, error) {
 	who := OwnerOf(r)
+	if who.Project == "" && who.User == "" { // of no scope: nobody can say
+		return Kept, nil
+	}
 	said, known := asked[who]
 	if !known {
 		said = c.ask(ctx, who)
 		asked[who] = said
 	}
+	ours := r.ArchivedBy == ArchivedByCollector
 	switch {
-	case said.gone == access.No:
+	case said.gone == access.No && !ours:
 		return 0, nil
+	case said.gone == access.No:
+		return c.change(ctx, r, Back, dry, false)
 	case said.gone != access.Yes:
 		return Kept, said.err
-	case !r.Archived() && dry:
-		return PutAway, nil
+	case r.Archived() && !ours: // its time begins now
+		return c.change(ctx, r, PutAway, dry, false, true)
 	case !r.Archived():
-		return c.putAway(ctx, r)
+		return c.change(ctx, r, PutAway, dry, true)
 	case dry && c.now().Sub(r.ArchivedAt) < c.grace:
 		return Waits, nil
 	case dry:
@@ -209,16 +241,23 @@ func (c *Collector) one(ctx context.Context, r Row, asked map[Owner]answer, dry 
 	return c.delete(ctx, r)
 }
 
-func (c *Collector) putAway(ctx context.Context, r Row) (Fate, error) {
-	_, err := c.store.Update(ctx, r.ID, Change{Version: r.Version, Archived: new(true)})
-	var changed *VersionError
-	switch {
-	case errors.As(err, &changed), errors.Is(err, ErrNotFound):
-		return Changed, nil
-	case err != nil:
-		return Undone, err
+// change puts a mount in the archive or takes it out, one after the other.
+func (c *Collector) change(ctx context.Context, r Row, fate Fate, dry bool, archived ...bool) (Fate, error) {
+	if dry {
+		return fate, nil
 	}
-	return PutAway, nil
+	for _, is := range archived {
+		next, err := c.store.Update(ctx, r.ID, Change{By: ArchivedByCollector, Version: r.Version, Archived: &is})
+		var changed *VersionError
+		switch {
+		case errors.As(err, &changed), errors.Is(err, ErrNotFound):
+			return Changed, nil
+		case err != nil:
+			return Undone, err
+		}
+		r = next
+	}
+	return fate, nil
 }
 
 func (c *Collector) delete(ctx context.Context, r Row) (Fate, error) {

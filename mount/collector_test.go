@@ -106,10 +106,12 @@ func TestCollect(t *testing.T) {
 	y.wantLeft()
 	y.gone[reviewer] = access.No // it was restored
 	y.now = y.now.Add(100 * dayLong)
+	y.wantFates(mount.CollectOptions{DryRun: true}, map[mount.ID]mount.Fate{agent: mount.Back})
+	y.wantFates(mount.CollectOptions{}, map[mount.ID]mount.Fate{agent: mount.Back})
 	y.wantFates(mount.CollectOptions{}, nil)
 	for _, id := range []mount.ID{agent, other} {
-		if _, err := y.store.Get(t.Context(), id); err != nil {
-			t.Errorf("%s: %v", id, err)
+		if row, err := y.store.Get(t.Context(), id); err != nil || row.Archived() {
+			t.Errorf("%s: %+v, %v", id, row, err)
 		}
 	}
 }
