@@ -70,6 +70,58 @@ func PrefixRoot(namespace string) (Prefix, error) {
 	return Prefix(namespace + "/mounts/"), nil
 }
 
+// Check refuses what [PrefixOf] never makes: who grants what is below a prefix
+// asks it first. In a policy a star, a question mark or a dollar sign would open
+// more than one folder, and so would a prefix that ends within a name. The error
+// is a [*access.FieldError] that names "Prefix".
+func (p Prefix) Check() error {
+	refused := func(rule string) error { return &access.FieldError{Field: "Prefix", Rule: rule} }
+	whole, slash := strings.CutSuffix(string(p), "/")
+	switch {
+	case p == "":
+		return refused("must not be empty")
+	case !slash:
+		return refused("must end with a slash")
+	}
+	names := strings.Split(whole, "/")
+	last := len(names) - 1
+	if last < 2 || names[last-2] != "mounts" {
+		return refused("must be [namespace/]mounts/<scope>/<mount id>/")
+	}
+	if canonical, ok := id.Canonical(names[last]); !ok || canonical != names[last] {
+		return refused("must end with the canonical UUID of a mount")
+	}
+	if !isScopeSegment(names[last-1]) {
+		return refused("must have the encoded scope of a mount")
+	}
+	namespace := strings.Join(names[:last-2], "/")
+	if _, err := PrefixRoot(namespace); err != nil || namespace == "" && last > 2 {
+		return refused("must begin with the namespace of an installation")
+	}
+	return nil
+}
+
+// isScopeSegment reports whether scopeSegment makes it of some scope.
+func isScopeSegment(s string) bool {
+	if sum, hashed := strings.CutPrefix(s, "+"); hashed {
+		raw, err := hex.DecodeString(sum)
+		return err == nil && len(raw) == sha256.Size && sum == hex.EncodeToString(raw)
+	}
+	var scope []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			scope = append(scope, s[i])
+			continue
+		}
+		raw, err := hex.DecodeString(s[i+1 : min(i+3, len(s))])
+		if err != nil || len(raw) != 1 {
+			return false
+		}
+		scope, i = append(scope, raw[0]), i+2
+	}
+	return s != "" && scopeSegment(string(scope)) == s
+}
+
 func scopeSegment(scope string) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder

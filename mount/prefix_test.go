@@ -71,3 +71,33 @@ func TestPrefixesAreApart(t *testing.T) {
 		}
 	})
 }
+
+// Check takes what PrefixOf makes, and nothing else.
+func TestPrefixCheck(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		scope := rapid.OneOf(rapid.StringN(1, 260, -1), rapid.SampledFrom([]string{"project:p", "..", "/", "%2f", "+"})).Draw(t, "scope")
+		p, err := mount.PrefixOf(rapid.SampledFrom([]string{"", "ns", "a/b.c"}).Draw(t, "namespace"), mount.Row{ID: prefixID, Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Check(); err != nil {
+			t.Fatalf("%s: %v", p, err)
+		}
+		other := p[:rapid.IntRange(0, len(p)-1).Draw(t, "cut")]
+		if err := other.Check(); err == nil {
+			t.Fatalf("%s, which ends too early, is taken", other)
+		}
+	})
+	const id = "/" + mount.Prefix(prefixID) + "/"
+	for _, p := range []mount.Prefix{
+		"", "/", "mounts/" + id, "mounts/p" + id[:37], "mounts//p" + id, "/mounts/p" + id, "folders/p" + id, "mounts/p/q" + id,
+		"mounts/ABC" + id, "mounts/%zz" + id, "mounts/a+b" + id, "mounts/%41b" + "c%" + id, "mounts/%61" + id, "mounts/%3A" + id, "mounts/+ab" + id,
+		"mounts/." + id, "mounts/.." + id, "mounts/*" + id, "mounts/p?" + id, "mounts/${aws:userid}" + id, "ns*/mounts/p" + id, "../mounts/p" + id,
+		"mounts/p/0192F0C1-2ab4-7cde-8f01-23456789abcd/", "mounts/p/*/", "mounts/p" + id + "notes/",
+	} {
+		err := p.Check()
+		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != "Prefix" {
+			t.Errorf("%q: %v", p, err)
+		}
+	}
+}

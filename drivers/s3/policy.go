@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/bunkroom/bunkroom/access"
-	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/mount"
 )
 
@@ -39,7 +38,7 @@ func Policy(bucket string, prefix mount.Prefix, readOnly bool) (string, error) {
 	if err := checkBucket(bucket); err != nil {
 		return "", err
 	}
-	if err := checkPrefix(prefix); err != nil {
+	if err := prefix.Check(); err != nil {
 		return "", err
 	}
 	objects := []string{"s3:GetObject", "s3:GetObjectAttributes", "s3:ListMultipartUploadParts"}
@@ -64,42 +63,6 @@ func Policy(bucket string, prefix mount.Prefix, readOnly bool) (string, error) {
 		return "", &access.FieldError{Field: "Prefix", Rule: fmt.Sprintf("makes a session policy of %d characters, of which %d are allowed", len(text), MaxPolicy)}
 	}
 	return string(text), nil
-}
-
-// checkPrefix refuses what mount.PrefixOf does not make. In a policy a star, a
-// question mark or a dollar sign would open more than this folder, and so
-// would a prefix that ends within a name.
-func checkPrefix(p mount.Prefix) error {
-	refused := func(rule string) error { return &access.FieldError{Field: "Prefix", Rule: rule} }
-	if p == "" {
-		return refused("must not be empty")
-	}
-	whole, slash := strings.CutSuffix(string(p), "/")
-	if !slash {
-		return refused("must end with a slash")
-	}
-	for _, c := range []byte(whole) {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("/-_.%+", c) >= 0) {
-			return refused(`must be of letters, digits, "-", "_", ".", "%", "+" and slashes`)
-		}
-	}
-	names := strings.Split(whole, "/")
-	last := len(names) - 1
-	if last < 2 || names[last-2] != "mounts" {
-		return refused("must be [namespace/]mounts/<scope>/<mount id>/")
-	}
-	if scope := names[last-1]; scope == "" || strings.Contains(scope, ".") {
-		return refused("must have the encoded scope of a mount")
-	}
-	if canonical, ok := id.Canonical(names[last]); !ok || canonical != names[last] {
-		return refused("must end with the canonical UUID of a mount")
-	}
-	if namespace := strings.Join(names[:last-2], "/"); namespace != "" || last > 2 {
-		if root, err := mount.PrefixRoot(namespace); err != nil || namespace == "" || !strings.HasPrefix(string(p), string(root)) {
-			return refused("must begin with the namespace of an installation")
-		}
-	}
-	return nil
 }
 
 // checkBucket refuses what S3 does not allow as the name of a bucket.
