@@ -14,8 +14,9 @@ import (
 )
 
 // A call that writes has more places to die at, inside its transaction: after
-// each statement that has written, and before the COMMIT. They are found by
-// the call's context, which comes down to the database's own driver.
+// each statement that has written, and before the COMMIT. (What is one
+// statement has none: it stands once it has run.) They are found by the call's
+// context, which comes down to the database's own driver.
 type inside struct {
 	places *places
 	call   string // "post 2"
@@ -94,7 +95,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T can't be watched", under)
 	}
-	return conn{full}, nil
+	return &conn{fullConn: full}, nil
 }
 
 // fullConn is what both drivers' connections are.
@@ -107,22 +108,34 @@ type fullConn interface {
 	driver.SessionResetter
 }
 
-type conn struct{ fullConn }
+// conn is used by one goroutine at a time.
+type conn struct {
+	fullConn
+	inTx bool
+}
+
+// ran notes that a statement has run, if it is one of a transaction.
+func (c *conn) ran(ctx context.Context, statement string, err error) {
+	if c.inTx {
+		within(ctx).ran(statement, err)
+	}
+}
 
 // CheckNamedValue leaves it to the driver which values it takes.
-func (c conn) CheckNamedValue(v *driver.NamedValue) error {
+func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	if own, ok := c.fullConn.(driver.NamedValueChecker); ok {
 		return own.CheckNamedValue(v)
 	}
 	return driver.ErrSkip
 }
 
-func (c conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	begun, err := c.fullConn.BeginTx(ctx, opts)
-	return tx{begun, within(ctx)}, err
+	c.inTx = err == nil
+	return tx{begun, c, within(ctx)}, err
 }
 
-func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	st, err := c.fullConn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -131,29 +144,36 @@ func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, er
 	if !ok {
 		return nil, fmt.Errorf("%T can't be watched", st)
 	}
-	return stmt{full, query}, nil
+	return stmt{full, c, query}, nil
 }
 
-func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	r, err := c.fullConn.ExecContext(ctx, query, args)
-	within(ctx).ran(query, err)
+	c.ran(ctx, query, err)
 	return r, err
 }
 
-func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	r, err := c.fullConn.QueryContext(ctx, query, args)
-	within(ctx).ran(query, err)
+	c.ran(ctx, query, err)
 	return r, err
 }
 
 type tx struct {
 	driver.Tx
-	in *inside
+	conn *conn
+	in   *inside
 }
 
 func (t tx) Commit() error {
 	t.in.commits()
+	t.conn.inTx = false
 	return t.Tx.Commit()
+}
+
+func (t tx) Rollback() error {
+	t.conn.inTx = false
+	return t.Tx.Rollback()
 }
 
 type fullStmt interface {
@@ -164,17 +184,18 @@ type fullStmt interface {
 
 type stmt struct {
 	fullStmt
+	conn  *conn
 	query string
 }
 
 func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	r, err := s.fullStmt.ExecContext(ctx, args)
-	within(ctx).ran(s.query, err)
+	s.conn.ran(ctx, s.query, err)
 	return r, err
 }
 
 func (s stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	r, err := s.fullStmt.QueryContext(ctx, args)
-	within(ctx).ran(s.query, err)
+	s.conn.ran(ctx, s.query, err)
 	return r, err
 }
