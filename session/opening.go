@@ -186,8 +186,8 @@ func (o *opening) start(ctx context.Context) error {
 		if err := r.gate.Release(ctx, o.bill.ticket); err != nil {
 			r.log.WarnContext(ctx, "hold not given back; it expires", "work", o.Work.id, "session", o.session, "error", err)
 		}
-		if err := o.admit(ctx, r.newID()); err != nil {
-			return err
+		if err := o.admit(o.ctx, r.newID()); err != nil { // who ends the session, or drains, is not held up by a gate
+			return o.because(err)
 		}
 	}
 	o.began = r.now()

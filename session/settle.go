@@ -134,6 +134,10 @@ func (r *Runner) settleLate(ctx context.Context) error {
 	}
 	if alive.Fence != 0 && len(r.unsettledWorks()) == 0 {
 		fault = errors.Join(fault, r.giveBack(ctx, alive))
+		if len(r.unsettledWorks()) > 0 { // closed meanwhile, with the same lease
+			_, err := r.lives(ctx)
+			fault = errors.Join(fault, err)
+		}
 	}
 	return fault
 }
