@@ -11,9 +11,17 @@ type Actor struct {
 	// Both must then have a right: a person can't lend an agent a right that
 	// the agent lacks.
 	Agent AgentID
+	// Depth is how many agents have asked one another until this one asked; 0:
+	// a person did, by hand or through one agent. Whoever dispatches for an agent
+	// counts it up, and takes it from nobody but itself. At [MaxDepth] agents ask no others.
+	Depth uint8
 	// Scope is the ceiling of the credential the request came with. It is asked first.
 	Scope Scope
 }
+
+// MaxDepth is the depth at which an actor opens no session, begins no
+// conversation and sends no input any more.
+const MaxDepth = 2
 
 // Scope confines an actor to some projects. The zero Scope confines nothing.
 type Scope struct{ only []ProjectID }

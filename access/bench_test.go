@@ -10,19 +10,22 @@ import (
 
 // often is what is asked most: Bob through an agent, with a credential for some
 // projects, in a project's session, where everybody may everything.
-func often() *world {
-	return &world{
+func often(d decider) *world {
+	w := &world{
 		a: access.Actor{User: "bob", Agent: "helper", Scope: access.ScopeOf("q", "p")}, owner: "ada", project: "p", agent: "coder",
-		shared: true, sessionOwner: "ada",
+		shared: true, sessionOwner: "ada", shell: "s",
 		f: access.Facts{Project: access.Yes, Role: access.RoleAdmin, Code: access.Yes, Agent: access.Yes, AgentProject: "p", AgentCode: access.Yes, Payer: "ann", Plan: "pro"},
 	}
+	if d.name == "SendInput" { // which is its owner's alone
+		w.owner = w.a.User
+	}
+	return w
 }
 
 func TestDecidersAllocateNothing(t *testing.T) {
-	w := often()
-	stranger := often()
-	stranger.a.User, stranger.f.Role = "eve", access.RoleNone
 	for _, d := range deciders {
+		w, stranger := often(d), often(d)
+		stranger.a.User, stranger.f.Role = "eve", access.RoleNone
 		if !d.decide(w).Allow || d.decide(stranger).Allow {
 			t.Fatalf("%s: %+v, %+v", d.name, d.decide(w), d.decide(stranger))
 		}
@@ -57,6 +60,10 @@ var byHand = map[string]func(*world) bool{
 		}
 		return w.a.User == w.owner || seenByHand(w) && (w.shared || w.sessionOwner == w.a.User)
 	},
+	"SendInput": func(w *world) bool { return seenByHand(w) && w.a.User == w.owner && w.a.Depth < access.MaxDepth },
+	"UseShell": func(w *world) bool {
+		return seenByHand(w) && w.shell == "s" && runByHand(w, w.agent != "" || w.a.Agent != "")
+	},
 	"UseEnvironment": func(w *world) bool { return w.project != "" && seenByHand(w) },
 	"DeleteEnvironment": func(w *world) bool {
 		return w.project != "" && seenByHand(w) && w.f.Role >= access.RoleAdmin && runByHand(w, w.a.Agent != "")
@@ -81,7 +88,7 @@ func seenByHand(w *world) bool {
 }
 
 func hostedByHand(w *world) bool {
-	return w.agent == "" || w.project != "" && w.f.Agent == access.Yes && w.f.AgentProject == w.project
+	return w.a.Depth < access.MaxDepth && (w.agent == "" || w.project != "" && w.f.Agent == access.Yes && w.f.AgentProject == w.project)
 }
 
 func runByHand(w *world, agent bool) bool {
@@ -104,7 +111,7 @@ func TestByHandIsTheSame(t *testing.T) {
 func BenchmarkDeciders(b *testing.B) {
 	for _, d := range deciders {
 		b.Run(d.name, func(b *testing.B) {
-			w, hand := often(), byHand[d.name]
+			w, hand := often(d), byHand[d.name]
 			ours := func() bool { return d.decide(w).Allow }
 			theirs := func() bool { return hand(w) }
 			compare(b, ours, theirs)

@@ -67,23 +67,39 @@ func UseSession(a Actor, s SessionFacts, f Facts) Decision {
 }
 
 // SpawnSession decides whether the actor may open a new session in project
-// with a first conversation with agent. It needs WantRole where there is a
+// with a first conversation with agent; agents that ask agents do so
+// [MaxDepth] deep at most. It needs WantRole where there is a
 // project and WantAgent where there is an agent.
 func SpawnSession(a Actor, project ProjectID, agent AgentID, f Facts) Decision {
 	if d := reach(&a, a.User, project, &f); !d.Allow {
 		return d
 	}
-	return host(project, agent, &f)
+	if d := host(project, agent, &f); !d.Allow {
+		return d
+	}
+	return delegate(&a)
 }
 
 // BindConversation decides whether a conversation with agent may be opened in
-// the session. It needs WantRole where the session has a project and
+// the session; how deep is asked as by [SpawnSession]. It needs WantRole where the session has a project and
 // WantAgent where there is an agent.
 func BindConversation(a Actor, s SessionFacts, agent AgentID, f Facts) Decision {
 	if d := reach(&a, s.Owner, s.Project, &f); !d.Allow {
 		return d
 	}
-	return host(s.Project, agent, &f)
+	if d := host(s.Project, agent, &f); !d.Allow {
+		return d
+	}
+	return delegate(&a)
+}
+
+// delegate decides whether an actor may have somebody else begin to work: not
+// at the end of a chain of agents that ask one another.
+func delegate(a *Actor) Decision {
+	if a.Depth >= MaxDepth {
+		return refuse(ReasonTooDeep)
+	}
+	return allow()
 }
 
 // host decides whether a session of project may host agent: the assistant
@@ -161,4 +177,33 @@ func SeeConversation(a Actor, c ConversationFacts, sessionOwner UserID, f Facts)
 		return hide(ReasonPrivateConversation)
 	}
 	return allow()
+}
+
+// SendInput decides whether the actor may say something in a conversation:
+// who has opened it may, as long as the project is still theirs, and agents that ask
+// agents [MaxDepth] deep at most. The facts are those of [SeeConversation].
+func SendInput(a Actor, c ConversationFacts, sessionOwner UserID, f Facts) Decision {
+	if d := SeeConversation(a, c, sessionOwner, f); !d.Allow {
+		return d
+	}
+	if a.User != c.Owner {
+		return refuse(ReasonNotYourConversation)
+	}
+	if d := belong(&a, c.Owner, c.Project, &f); !d.Allow {
+		return d
+	}
+	return delegate(&a)
+}
+
+// UseShell decides whether the actor may read and type in a shell of a
+// session: as [RunCode] does, for a shell that is that session's. One of
+// another session is as one that is not there. asked is the session's id, of the id of the shell's.
+func UseShell(a Actor, s SessionFacts, asked, of SessionID, agent AgentID, f Facts) Decision {
+	if d := reach(&a, s.Owner, s.Project, &f); !d.Allow {
+		return d
+	}
+	if asked == "" || asked != of {
+		return hide(ReasonShellElsewhere)
+	}
+	return running(&a, s.Project, agent, &f)
 }

@@ -13,8 +13,9 @@ type world struct {
 	project      access.ProjectID // its project
 	agent        access.AgentID   // asked to work, or to be hosted
 	shared       bool
-	sessionOwner access.UserID // of the session a conversation is bound to
-	protected    bool          // the folder is the service's own
+	sessionOwner access.UserID    // of the session a conversation is bound to
+	protected    bool             // the folder is the service's own
+	shell        access.SessionID // of which session the shell is; asked for is that in "s"
 	f            access.Facts
 }
 
@@ -51,6 +52,15 @@ var (
 		{"a personal session hosts only the assistant", func(w *world) bool { return w.agent != "" && personal(w) }, access.ReasonAssistantOnly, false},
 		{"absent and not to be seen are one", func(w *world) bool { return w.agent != "" && w.f.Agent != access.Yes }, access.ReasonAgentUnavailable, false},
 		{"an agent of another project", func(w *world) bool { return w.agent != "" && w.f.AgentProject != w.project }, access.ReasonAgentElsewhere, false},
+	}
+	deep = []line{ // T-55
+		{"agents ask agents only so deep", func(w *world) bool { return w.a.Depth >= access.MaxDepth }, access.ReasonTooDeep, false},
+	}
+	inShell = []line{ // T-53
+		{"a shell of another session is none", func(w *world) bool { return w.shell != "s" }, access.ReasonShellElsewhere, true},
+	}
+	writing = []line{
+		{"only who has opened it writes", func(w *world) bool { return !isOwner(w) }, access.ReasonNotYourConversation, false},
 	}
 	running = []line{
 		{"the user may run code", func(w *world) bool { return w.f.Code != access.Yes }, access.ReasonNoCode, false},
@@ -122,9 +132,9 @@ var deciders = []decider{
 	{"SeeSession", func(w *world) access.Decision { return access.SeeSession(w.a, w.session(), w.f) }, reach, access.WantRole},
 	{"UseSession", func(w *world) access.Decision { return access.UseSession(w.a, w.session(), w.f) }, reach, access.WantRole},
 	{"SpawnSession", func(w *world) access.Decision { return access.SpawnSession(w.a, w.project, w.agent, w.f) },
-		join(reach, hosting), access.WantRole | access.WantAgent},
+		join(reach, hosting, deep), access.WantRole | access.WantAgent},
 	{"BindConversation", func(w *world) access.Decision { return access.BindConversation(w.a, w.session(), w.agent, w.f) },
-		join(reach, hosting), access.WantRole | access.WantAgent},
+		join(reach, hosting, deep), access.WantRole | access.WantAgent},
 	{"RunCode", func(w *world) access.Decision { return access.RunCode(w.a, w.session(), w.agent, w.f) },
 		join(reach, running), access.WantRole | access.WantCode | access.WantAgent},
 	{"EndSession", func(w *world) access.Decision { return access.EndSession(w.a, w.session(), w.f) },
@@ -133,6 +143,12 @@ var deciders = []decider{
 		c := access.ConversationFacts{Owner: w.owner, Project: w.project, Shared: w.shared}
 		return access.SeeConversation(w.a, c, w.sessionOwner, w.f)
 	}, join(begin, always, reach, private), access.WantRole},
+	{"SendInput", func(w *world) access.Decision {
+		c := access.ConversationFacts{Owner: w.owner, Project: w.project, Shared: w.shared}
+		return access.SendInput(w.a, c, w.sessionOwner, w.f)
+	}, join(begin, unlessOwner(reach), unlessOwner(private), writing, reach, deep), access.WantRole},
+	{"UseShell", func(w *world) access.Decision { return access.UseShell(w.a, w.session(), "s", w.shell, w.agent, w.f) },
+		join(reach, inShell, running), access.WantRole | access.WantCode | access.WantAgent},
 	{"UseEnvironment", func(w *world) access.Decision { return access.UseEnvironment(w.a, w.project, w.f) }, shared, access.WantRole},
 	{"DeleteEnvironment", func(w *world) access.Decision { return access.DeleteEnvironment(w.a, w.project, w.f) },
 		join(shared, ending), access.WantRole | access.WantCode | access.WantAgent},
@@ -141,6 +157,16 @@ var deciders = []decider{
 		join(viewing, editing), access.WantRole | access.WantCode | access.WantAgent},
 	{"UseMount", func(w *world) access.Decision { return access.UseMount(w.a, w.mount(), w.f) },
 		join(viewing, using), access.WantRole | access.WantCode | access.WantAgent},
+}
+
+// unlessOwner are lines for everybody but the owner.
+func unlessOwner(table []line) (all []line) {
+	for _, l := range table {
+		when := l.when
+		l.when = func(w *world) bool { return !isOwner(w) && when(w) }
+		all = append(all, l)
+	}
+	return all
 }
 
 func twin(w *world, table []line) access.Decision {
@@ -156,27 +182,38 @@ func twin(w *world, table []line) access.Decision {
 // facts that it says it does not need, the two extremes are taken.
 func each(d decider, yield func(*world)) {
 	owners, shares, protects := []access.UserID{"ada"}, []bool{false}, []bool{false}
+	depths, shells := []uint8{0}, []access.SessionID{"s"}
 	switch d.name {
-	case "SeeConversation":
+	case "SpawnSession", "BindConversation", "SendInput":
+		depths = []uint8{0, access.MaxDepth - 1, access.MaxDepth, 255}
+	case "UseShell":
+		shells = []access.SessionID{"s", "", "t"}
+	}
+	switch d.name {
+	case "SeeConversation", "SendInput":
 		owners, shares = []access.UserID{"", "ada", "bob"}, []bool{false, true}
 	case "ViewMount", "EditMount", "UseMount":
 		protects = []bool{false, true}
 	}
 	all := factsFor(d.needs)
 	var w world
-	for _, w.a.User = range []access.UserID{"", "ada", "bob"} {
-		for _, w.a.Agent = range []access.AgentID{"", "helper"} {
-			for _, w.a.Scope = range []access.Scope{{}, access.ScopeOf("q", "p"), access.ScopeOf("q"), access.ScopeOf()} {
-				for _, w.project = range []access.ProjectID{"", "p"} {
-					for _, w.agent = range []access.AgentID{"", "coder"} {
-						for _, w.shared = range shares {
-							for _, w.protected = range protects {
-								for _, w.sessionOwner = range owners {
-									for _, w.f = range all {
-										if w.owner = "ada"; d.name == "SpawnSession" {
-											w.owner = w.a.User
+	for _, w.a.Depth = range depths {
+		for _, w.shell = range shells {
+			for _, w.a.User = range []access.UserID{"", "ada", "bob"} {
+				for _, w.a.Agent = range []access.AgentID{"", "helper"} {
+					for _, w.a.Scope = range []access.Scope{{}, access.ScopeOf("q", "p"), access.ScopeOf("q"), access.ScopeOf()} {
+						for _, w.project = range []access.ProjectID{"", "p"} {
+							for _, w.agent = range []access.AgentID{"", "coder"} {
+								for _, w.shared = range shares {
+									for _, w.protected = range protects {
+										for _, w.sessionOwner = range owners {
+											for _, w.f = range all {
+												if w.owner = "ada"; d.name == "SpawnSession" {
+													w.owner = w.a.User
+												}
+												yield(&w)
+											}
 										}
-										yield(&w)
 									}
 								}
 							}
@@ -274,7 +311,9 @@ func TestDecidersOnZeroFacts(t *testing.T) {
 			case "EditMount":
 				want = own && personal(w) && !w.protected && w.a.Agent == ""
 			case "SpawnSession", "BindConversation":
-				want = own && personal(w) && w.agent == ""
+				want = own && personal(w) && w.agent == "" && w.a.Depth < access.MaxDepth
+			case "SendInput":
+				want = own && personal(w) && w.a.Depth < access.MaxDepth
 			}
 			if got := d.decide(w); got.Allow != want {
 				t.Errorf("%s: %+v in %+v", d.name, got, *w)

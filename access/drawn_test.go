@@ -127,6 +127,8 @@ func drawCase(t *rapid.T, d decider) drawn {
 	w := &c.w
 	w.a.User, w.a.Agent = user("actor"), agent("asking agent")
 	w.owner, w.sessionOwner, w.project, w.agent = user("owner"), user("session owner"), project("project"), agent("agent")
+	w.a.Depth = rapid.Uint8Range(0, access.MaxDepth+1).Draw(t, "depth")
+	w.shell = rapid.SampledFrom([]access.SessionID{"s", "", "another"}).Draw(t, "the shell's session")
 	w.shared, w.protected = rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "protected")
 	w.f = access.Facts{
 		Project: tri("project exists"), Role: access.Role(rapid.IntRange(0, int(access.RoleOwner)).Draw(t, "role")),

@@ -111,6 +111,8 @@ var grant = []func(*world){
 	func(w *world) { w.a.Agent = "" }, // nobody's right but the user's own is asked
 	func(w *world) { w.shared = true },
 	func(w *world) { w.protected = false },
+	func(w *world) { w.a.Depth = 0 },
+	func(w *world) { w.shell = "s" },
 }
 
 // only is f as a host answers that was asked for no more than want.
@@ -160,11 +162,13 @@ var stranger = []access.Reason{
 var answers = map[string][]access.Reason{
 	"SeeSession":        nil,
 	"UseSession":        nil,
-	"SpawnSession":      {access.ReasonAssistantOnly, access.ReasonAgentUnavailable, access.ReasonAgentElsewhere},
-	"BindConversation":  {access.ReasonAssistantOnly, access.ReasonAgentUnavailable, access.ReasonAgentElsewhere},
+	"SpawnSession":      {access.ReasonAssistantOnly, access.ReasonAgentUnavailable, access.ReasonAgentElsewhere, access.ReasonTooDeep},
+	"BindConversation":  {access.ReasonAssistantOnly, access.ReasonAgentUnavailable, access.ReasonAgentElsewhere, access.ReasonTooDeep},
 	"RunCode":           {access.ReasonNoCode, access.ReasonAgentNoCode},
 	"EndSession":        {access.ReasonNotYoursToStop, access.ReasonNoCode, access.ReasonAgentNoCode},
 	"SeeConversation":   {access.ReasonPrivateConversation},
+	"SendInput":         {access.ReasonPrivateConversation, access.ReasonNotYourConversation, access.ReasonTooDeep},
+	"UseShell":          {access.ReasonShellElsewhere, access.ReasonNoCode, access.ReasonAgentNoCode},
 	"UseEnvironment":    nil,
 	"DeleteEnvironment": {access.ReasonNotYoursToStop, access.ReasonNoCode, access.ReasonAgentNoCode},
 	"ViewMount":         {access.ReasonProtected},
@@ -205,7 +209,7 @@ func TestReasonsOfEachDecider(t *testing.T) { // the table is closed, and every 
 // second does not, and hides what the second hides.
 var rests = [][2]string{
 	{"UseSession", "SeeSession"}, {"RunCode", "UseSession"}, {"BindConversation", "UseSession"},
-	{"DeleteEnvironment", "UseEnvironment"},
+	{"DeleteEnvironment", "UseEnvironment"}, {"SendInput", "SeeConversation"}, {"UseShell", "UseSession"}, {"UseShell", "RunCode"},
 	{"EditMount", "ViewMount"}, {"UseMount", "ViewMount"}, {"UseMount", "EditMount"},
 	// Who takes a session's folder into its machine has both rights, the session's and the folder's.
 	{"ViewMount", "SeeSession"}, {"UseMount", "SeeSession"},

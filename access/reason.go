@@ -40,6 +40,12 @@ const (
 	ReasonProtected
 	// ReasonViewOnly: the user sees the folder and may not change it.
 	ReasonViewOnly
+	// ReasonTooDeep: agents have asked agents as deep as they may.
+	ReasonTooDeep
+	// ReasonNotYourConversation: the user reads the conversation and may not write in it.
+	ReasonNotYourConversation
+	// ReasonShellElsewhere: the shell is another session's than the one it was asked for in.
+	ReasonShellElsewhere
 
 	reasons // their number; keep last
 )
@@ -78,6 +84,9 @@ var reasonTexts = [reasons]reasonText{
 	ReasonPrivateConversation: {"private_conversation", 404, "not_found", "Not found."},
 	ReasonProtected:           {"protected", 404, "not_found", "Not found."},
 	ReasonViewOnly:            {"view_only", 403, "forbidden", "You may look at these files and not change them."},
+	ReasonTooDeep:             {"too_deep", 403, "delegation_limit", "Agents have asked one another as often as they may."},
+	ReasonNotYourConversation: {"not_your_conversation", 403, "forbidden", "Only who opened the conversation may write in it."},
+	ReasonShellElsewhere:      {"shell_elsewhere", 404, "not_found", "Not found."},
 }
 
 // String is the stable name of the reason, for logs and audit.

@@ -28,6 +28,9 @@ var tells = map[access.Reason]string{
 	access.ReasonAgentUnavailable:    "409 agent_unavailable: This agent is not available.",
 	access.ReasonAssistantOnly:       "400 assistant_only: A personal session hosts only the assistant.",
 	access.ReasonPrivateConversation: notFound,
+	access.ReasonTooDeep:             "403 delegation_limit: Agents have asked one another as often as they may.",
+	access.ReasonNotYourConversation: "403 forbidden: Only who opened the conversation may write in it.",
+	access.ReasonShellElsewhere:      notFound,
 	access.ReasonProtected:           notFound,
 	access.ReasonViewOnly:            "403 forbidden: You may look at these files and not change them.",
 }

@@ -205,3 +205,30 @@ func TestConversationsAreReadBy(t *testing.T) { // its owner; a member, where it
 	denied(t, access.SeeConversation(as("bob"), shared, "bob", facts(access.RoleNone, access.Yes)), access.ReasonNotMember)
 	denied(t, access.SeeConversation(as("bob"), access.ConversationFacts{Owner: "ada", Shared: true}, "bob", bob), access.ReasonNotOwner)
 }
+
+func TestAShellOfAnotherSessionIsNone(t *testing.T) { // T-53
+	all := facts(access.RoleOwner, access.Yes)
+	allowed(t, access.UseShell(as("ada"), adas, "s", "s", "", all))
+	absent := errors.New("no such shell")
+	for _, of := range []access.SessionID{"t", ""} {
+		if d := access.UseShell(as("ada"), adas, "s", of, "", all); d.Err("use_shell", "1", absent) != absent {
+			t.Errorf("told apart from one that is not there: %+v", d)
+		}
+	}
+	denied(t, access.UseShell(as("ada"), adas, "", "", "", all), access.ReasonShellElsewhere) // two unknowns are not one
+}
+
+func TestAgentsAskAgentsOnlySoDeep(t *testing.T) { // T-55: at the spawn and at each input
+	thread, f := access.ConversationFacts{Owner: "ada", Project: "p"}, facts(access.RoleMember, access.Yes)
+	for depth, want := range map[uint8]bool{0: true, 1: true, 2: false, 3: false} {
+		a := access.Actor{User: "ada", Depth: depth}
+		for what, d := range map[string]access.Decision{
+			"spawn": access.SpawnSession(a, "p", "", f), "begin": access.BindConversation(a, adas, "", f), "send": access.SendInput(a, thread, "ada", f),
+		} {
+			if d.Allow != want || !want && d.Reason != access.ReasonTooDeep {
+				t.Errorf("%s at depth %d: %+v", what, depth, d)
+			}
+		}
+		allowed(t, access.SeeSession(a, adas, f)) // nobody is asked anything by that
+	}
+}

@@ -164,10 +164,12 @@ func TestEveryReasonInTheAudit(t *testing.T) {
 	}
 	// never is what nothing here can be refused for, and why.
 	never := map[access.Reason]string{
-		access.ReasonNone:      "it is the reason of a decision that was not made",
-		access.ReasonAllowed:   "it is no denial",
-		access.ReasonProtected: "it is about folders, which are not had through a session",
-		access.ReasonViewOnly:  "so it is",
+		access.ReasonNone:                "it is the reason of a decision that was not made",
+		access.ReasonAllowed:             "it is no denial",
+		access.ReasonProtected:           "it is about folders, which are not had through a session",
+		access.ReasonViewOnly:            "so it is",
+		access.ReasonNotYourConversation: "it is about what is said in conversations",
+		access.ReasonShellElsewhere:      "it is about shells",
 	}
 	table := map[access.Reason]struct {
 		personal bool // it is ann's own session that is asked for, else one of project "p"
@@ -186,6 +188,7 @@ func TestEveryReasonInTheAudit(t *testing.T) {
 		access.ReasonAgentNoCode:      {ask: open(access.Actor{User: "bob", Agent: "mute"})},
 		access.ReasonAgentElsewhere:   {arrange: func(w *world) { w.dir.AddMember("q", "ann", access.RoleMember) }, ask: add(ann, "spy")},
 		access.ReasonAgentUnavailable: {ask: add(ann, "nobody")},
+		access.ReasonTooDeep:          {ask: add(access.Actor{User: "ann", Depth: access.MaxDepth}, "")},
 		access.ReasonAssistantOnly:    {personal: true, ask: add(ann, "builder")},
 		access.ReasonNotYoursToStop: {ask: func(r *replica, s session.ID, _ session.ConversationID) error {
 			return second(r.End(r.w.Context(), bob, s))
