@@ -110,7 +110,13 @@ func (k simKernel) Unmount(dir string, force bool) error {
 	s := k.p.sim
 	s.mu.Lock()
 	m := s.top(dir) // what it is that is taken off is known when the call begins, however long it takes
+	if m != nil && m.serving != nil && m.serving.p != k.p && !m.serving.p.dead {
+		s.violate("adoption", "%v unmounts %v, whose process lives", k.p, m.serving)
+	}
 	s.mu.Unlock()
+	if m != nil && m.serving != nil {
+		m.serving.checkEnd("unmounted")
+	}
 	v, err := k.p.park(context.Background(), "unmount", fmt.Sprint(s.where(dir), " ", force))
 	if err == nil {
 		err = v.fail

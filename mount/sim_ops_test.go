@@ -146,8 +146,10 @@ func (s *sim) operate() {
 	}
 	p := ready[s.rnd.IntN(len(ready))]
 	switch n := s.rnd.IntN(40); {
-	case n < 24:
+	case n < 22:
 		s.work(p)
+	case n < 24:
+		s.byHand(p)
 	case n < 30:
 		s.begin(p, "collect", func(ctx context.Context) error {
 			_, err := p.collector.Collect(ctx, mount.CollectOptions{})
@@ -278,22 +280,57 @@ func (s *sim) shutDown(p *simProcess) {
 	}
 }
 
-// work is somebody's work in a session: it has the agent's folder carried,
-// writes to it now and then, and gives it up.
-func (s *sim) work(p *simProcess) {
+// byHand has a user write to another folder of an agent, past every mount.
+func (s *sim) byHand(p *simProcess) {
+	agent, ok := s.present()
+	if !ok {
+		return
+	}
+	s.begin(p, fmt.Sprintf("work of %s by hand ", agent), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		row, err := p.folders.GetOrCreate(ctx, mount.Folder{Project: s.owners[agent].project, Agent: agent, Name: "notes"}, "ann")
+		if err != nil {
+			return err
+		}
+		d, err := p.files.Folder(row)
+		if err != nil {
+			return err
+		}
+		name, _ := ctx.Value(simOp{}).(string)
+		name = strings.ReplaceAll(name, " ", "-")
+		if _, err := d.Write(ctx, name, strings.NewReader(name), nil); err != nil {
+			return err
+		}
+		p.acknowledge(row.ID, name)
+		return nil
+	})
+}
+
+// present is one of the agents that are there.
+func (s *sim) present() (access.AgentID, bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	var there []access.AgentID
 	for agent, o := range s.owners {
 		if !o.gone {
 			there = append(there, agent)
 		}
 	}
-	s.mu.Unlock()
 	if len(there) == 0 {
-		return
+		return "", false
 	}
 	slices.Sort(there)
-	agent := there[s.rnd.IntN(len(there))]
+	return there[s.rnd.IntN(len(there))], true
+}
+
+// work is somebody's work in a session: it has the agent's folder carried,
+// writes to it now and then, and gives it up.
+func (s *sim) work(p *simProcess) {
+	agent, ok := s.present()
+	if !ok {
+		return
+	}
 	session := access.SessionID(fmt.Sprint("m", s.rnd.IntN(2)))
 	patience := s.upTo(2 * time.Minute)
 	var naps []time.Duration

@@ -78,11 +78,7 @@ func TestSimSchedules(t *testing.T) {
 		n = 1000
 	}
 	tally, events, began := map[string]int{}, 0, time.Now()
-	type played struct {
-		seed uint64
-		simOutcome
-	}
-	all := make(chan played)
+	all := make(chan simOutcome)
 	go func() {
 		defer close(all)
 		t.Run("of", func(t *testing.T) {
@@ -95,7 +91,7 @@ func TestSimSchedules(t *testing.T) {
 						seed := *flagSimSeed + at
 						out := simPlay(t, seed, root(seed))
 						out.report(t, seed, 60)
-						all <- played{seed, out}
+						all <- out
 					}
 				})
 			}

@@ -69,7 +69,7 @@ func (x simServer) Serve(ctx context.Context, q mount.Spec, dir string) (mount.S
 	}
 	v := &simServing{sim: s, p: x.p, mount: q.Row.ID, prefix: prefix, dir: dir, done: make(chan struct{})}
 	v.renewer, err = mount.NewRenewer(mount.RenewerConfig{
-		Signer: simSigner{x.p}, Grant: mount.Grant{Prefix: prefix, Run: q.Run}, Install: v.install,
+		Signer: simSigner(x), Grant: mount.Grant{Prefix: prefix, Run: q.Run}, Install: v.install,
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (v *simServing) Err() error {
 func (v *simServing) Expires() time.Time { return v.renewer.Expires() }
 
 func (v *simServing) Stop(ctx context.Context) error {
-	v.checkStop()
+	v.checkEnd("stopped")
 	d, err := v.p.park(ctx, "stop", fmt.Sprint(v.n))
 	if err == nil {
 		err = d.fail
@@ -166,9 +166,9 @@ func (v *simServing) Stop(ctx context.Context) error {
 	return nil
 }
 
-// checkStop: nobody's teardown takes a folder from another who works in it,
+// checkEnd: nobody's teardown takes a folder from another who works in it,
 // unless it is of no use to him any more.
-func (v *simServing) checkStop() {
+func (v *simServing) checkEnd(how string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over || v.p.dead || v.p.drains {
@@ -176,7 +176,7 @@ func (v *simServing) checkStop() {
 	}
 	for name, w := range v.works {
 		if w.serving == v && v.troubled.Before(w.carried) && v.fit() == nil {
-			v.violate("adoption", "%v is stopped while %s works in it", v, name)
+			v.violate("adoption", "%v is %s while %s works in it", v, how, name)
 		}
 	}
 }
@@ -341,17 +341,22 @@ func (s *sim) write(ctx context.Context, w *simWork, dir, name string) error {
 	if err := s.bucket.WriteAll(ctx, string(v.prefix)+name, []byte(name), &blob.WriterOptions{ContentType: "text/plain"}); err != nil {
 		return err
 	}
+	if v.mount != w.mount {
+		s.violated("owner", "what was written to %s has come into %s", simTip(w.mount), simTip(v.mount))
+	}
+	s.acknowledge(v.mount, name)
+	return nil
+}
+
+// acknowledge notes that a file was written, and is to be kept from now on.
+func (s *sim) acknowledge(id mount.ID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v.mount != w.mount {
-		s.violate("owner", "what was written to %s has come into %s", simTip(w.mount), simTip(v.mount))
+	if s.kept[id] == nil {
+		s.kept[id] = map[string]bool{}
 	}
-	if s.kept[v.mount] == nil {
-		s.kept[v.mount] = map[string]bool{}
-	}
-	s.kept[v.mount][name] = true
+	s.kept[id][name] = true
 	s.tally["written"]++
-	return nil
 }
 
 // writeBelow writes where nothing is mounted: it falls on the directory below,
