@@ -56,12 +56,17 @@ func takeOff(ctx context.Context, k kernel, dir string, force bool) (Proof, erro
 		}
 		before, tried = len(inside), nil
 		own := t.own(dir)
+		// Once the time is up nobody waits for this any more: what comes to be
+		// mounted here then is another's.
 		for minor := range own {
-			if force {
+			if force && ctx.Err() == nil {
 				tried = append(tried, k.abort(minor))
 			}
 		}
 		for _, m := range slices.Backward(inside) {
+			if ctx.Err() != nil {
+				break
+			}
 			cut := force && m.isFUSE() && own[m.minor()]
 			if err := k.unmount(m.path, cut); err != nil {
 				tried = append(tried, err, k.unmountFUSE(ctx, m.path))

@@ -48,7 +48,8 @@ type HostConfig struct {
 // found and detached by the next [NewHost] over the same root.
 //
 // Nothing is removed that is not proved to be detached ([Proof]), and never
-// recursively. What can't be proved stays, is logged, and makes the call fail that wanted it gone.
+// recursively. What can't be proved stays, is logged, and makes the call fail that wanted it gone;
+// where that leaves nobody with a reference to release, it is tried again by and by.
 //
 // # Who else sees the directories
 //

@@ -42,7 +42,7 @@ const (
 	up
 	down     // it has died, and will be served again
 	stopping // no new references
-	stuck    // its start or its stop has failed and left something: the next caller goes on with that
+	stuck    // its start or its stop has failed and left something: the next caller goes on with that, or it is tried again
 	gone
 )
 
@@ -139,11 +139,24 @@ func (f *hosted) settle(ctx context.Context, s *stop, started, kept error) *stop
 	h.log.ErrorContext(ctx, "mount not taken down", "mount", f.key.id, "dir", f.dir, "cause", kept)
 	if started != nil || f.refs == 0 || h.closed {
 		f.set(stuck, errors.Join(started, s.err))
+		if !h.closed {
+			time.AfterFunc(h.limits.maxDelay, func() { f.tryAgain(ctx) })
+		}
 		return nil
 	}
 	f.stopping = newStop()
 	f.set(down, s.err)
 	return f.stopping
+}
+
+// tryAgain takes down what could not be, where nobody has come for it since:
+// no reference is left that anybody could release.
+func (f *hosted) tryAgain(ctx context.Context) {
+	f.host.mu.Lock()
+	defer f.host.mu.Unlock()
+	if f.state == stuck && !f.host.closed {
+		f.askStop(ctx)
+	}
 }
 
 // run serves the folder until asked is closed, whatever happens. The error

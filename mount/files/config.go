@@ -64,7 +64,7 @@ type Files struct {
 	c        Config
 	locks    keyLocks
 	accounts accounts
-	sights   sync.Map // of locks: what was seen of each, by key
+	sights   sights
 
 	mu   sync.Mutex
 	caps *Caps // nil until a probe succeeded

@@ -82,7 +82,7 @@ type Lock struct {
 	ended     chan struct{} // closed when nothing is renewed any more
 	done      chan struct{}
 	once      sync.Once
-	releasing sync.Mutex
+	releasing chan struct{} // holds a value while somebody releases it
 }
 
 // Lock locks a mount's folder. It needs a bucket that keeps conditions, or a
@@ -113,7 +113,7 @@ func (f *Files) Lock(ctx context.Context, row mount.Row, o LockOptions) (*Lock, 
 		return nil, err
 	}
 	l := &Lock{d: locks, path: path, o: o, nonce: f.c.NewID(),
-		ended: make(chan struct{}), done: make(chan struct{})}
+		ended: make(chan struct{}), done: make(chan struct{}), releasing: make(chan struct{}, 1)}
 	if l.over, err = l.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -174,12 +174,20 @@ func (l *Lock) Err() error {
 
 // Release gives the lock up, so that the next one has it at once. By then the
 // holder has ended what it was writing. Where it fails, or the lock is lost,
-// others must wait for its time. Releasing twice succeeds.
+// others must wait for its time; where ctx ends first it is to be called again. Releasing twice succeeds.
 func (l *Lock) Release(ctx context.Context) error {
-	l.releasing.Lock()
-	defer l.releasing.Unlock()
 	l.end(nil)
-	<-l.ended
+	select {
+	case l.releasing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("files: release lock: %w", context.Cause(ctx))
+	}
+	defer func() { <-l.releasing }()
+	select { // a renewal that is under way is given up, and has ended once its bucket says so
+	case <-l.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("files: release lock: %w", context.Cause(ctx))
+	}
 	l.expiry.Stop()
 	if l.Err() != nil || l.rec.Released {
 		return nil
@@ -217,6 +225,9 @@ func (l *Lock) end(why error) {
 // keep renews the lock until it is released or lost.
 func (l *Lock) keep() {
 	defer close(l.ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { <-l.done; cancel() }()
 	for {
 		timer := time.NewTimer(max(time.Until(l.asked.Add(l.o.TTL/3)), l.o.TTL/12))
 		select {
@@ -225,7 +236,7 @@ func (l *Lock) keep() {
 			return
 		case <-timer.C:
 		}
-		if err := l.renew(); errors.Is(err, ErrLockLost) {
+		if err := l.renew(ctx); errors.Is(err, ErrLockLost) {
 			l.end(err)
 		} // after any other it is tried again, until the lock is over
 	}

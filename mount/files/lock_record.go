@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/bunkroom/bunkroom/mount"
@@ -48,21 +49,60 @@ func (o LockOptions) decide(r record, seen time.Duration) lockStep {
 	return lockStep{take: true, over: true}
 }
 
-// sight is what was seen of a lock's object, and since when it is so.
+// sight is what was seen of a lock's object, since when it is so, and when it was looked at last.
 type sight struct {
-	etag  string
-	since time.Time
+	etag         string
+	since, until time.Time
 }
 
+// sights are those of the locks that somebody here waits for, by their keys.
+type sights struct {
+	mu    sync.Mutex
+	all   map[string]sight
+	swept time.Time
+}
+
+// forgetSight is after how long nobody waits for a lock any more whose sight nobody has asked for.
+const forgetSight = 24 * time.Hour
+
 // seen notes an etag and returns for how long it has been the same.
-func (f *Files) seen(key, etag string) time.Duration {
+func (s *sights) seen(key, etag string) time.Duration {
 	now := time.Now()
-	was, there := f.sights.Load(key)
-	if s, ok := was.(sight); there && ok && s.etag == etag {
-		return now.Sub(s.since)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, there := s.all[key]
+	if !there {
+		s.sweep(now)
 	}
-	f.sights.Store(key, sight{etag, now})
-	return 0
+	if !there || one.etag != etag {
+		one = sight{etag: etag, since: now}
+	}
+	one.until = now
+	if s.all == nil {
+		s.all = map[string]sight{}
+	}
+	s.all[key] = one
+	return now.Sub(one.since)
+}
+
+// sweep forgets what nobody has asked for lately; s is locked.
+func (s *sights) sweep(now time.Time) {
+	if now.Sub(s.swept) < forgetSight {
+		return
+	}
+	s.swept = now
+	for key, one := range s.all {
+		if now.Sub(one.until) >= forgetSight {
+			delete(s.all, key)
+		}
+	}
+}
+
+// forget says that a lock is had, so that what is there now is not what was seen.
+func (s *sights) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, key)
 }
 
 // acquire takes the lock. over: it was taken from somebody who did not give it up.
@@ -73,7 +113,7 @@ func (l *Lock) acquire(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		do := l.o.decide(was, l.d.f.seen(key, etag))
+		do := l.o.decide(was, l.d.f.sights.seen(key, etag))
 		if !do.take {
 			left := l.o.Wait - time.Since(begun)
 			if left <= 0 {
@@ -99,6 +139,7 @@ func (l *Lock) acquire(ctx context.Context) (over bool, err error) {
 			}
 		}
 		l.holds(next, now, asked)
+		l.d.f.sights.forget(key)
 		return do.over, nil
 	}
 }
@@ -136,8 +177,8 @@ func (l *Lock) holds(r record, etag string, asked time.Time) {
 }
 
 // renew writes the lock's next record. ErrLockLost: it is another's.
-func (l *Lock) renew() error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.o.TTL/4)
+func (l *Lock) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.o.TTL/4)
 	defer cancel()
 	asked, next := time.Now(), l.rec.next()
 	etag, err := l.write(ctx, next, l.etag)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+
+	"github.com/bunkroom/bunkroom/mount"
 )
 
 // DefaultCountEvery is how old a count may be by which a quota is kept, where Config names no other time.
@@ -80,6 +82,8 @@ type account struct {
 	open    map[*claim]struct{} // of what is being written
 	written Usage               // since the count that is being made was begun
 	twice   bool                // something counts twice
+
+	users int // guarded by accounts.mu: who has got hold of it and not let go
 }
 
 // total is what there is, and what is held; the account is locked.
@@ -91,17 +95,68 @@ func (a *account) total() Usage {
 	return u
 }
 
-// accounts has one for each folder with a quota that was written to.
-type accounts struct{ all sync.Map }
+// accounts has one for each folder with a quota that was written to lately:
+// one that nobody uses, and whose count is too old to go by, is forgotten.
+type accounts struct {
+	mu    sync.Mutex
+	all   map[mount.Prefix]*account
+	swept time.Time
+}
 
+// of gets hold of the account of a folder. Whoever does so lets go of it.
 func (a *accounts) of(d *Folder) *account {
-	one, _ := a.all.LoadOrStore(d.prefix, &account{open: map[*claim]struct{}{}})
-	return one.(*account)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.all[d.prefix]
+	if one == nil {
+		a.sweep(d.f.c.Now(), d.f.c.CountEvery)
+		one = &account{open: map[*claim]struct{}{}}
+		if a.all == nil {
+			a.all = map[mount.Prefix]*account{}
+		}
+		a.all[d.prefix] = one
+	}
+	one.users++
+	return one
+}
+
+// known is the account of a folder, nil where there is none. It is let go of too.
+func (a *accounts) known(d *Folder) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.all[d.prefix]
+	if one != nil {
+		one.users++
+	}
+	return one
+}
+
+// leave lets go of an account.
+func (a *accounts) leave(one *account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one.users--
+}
+
+// sweep forgets what is of no use, once in the time that a count is good for.
+// What somebody has got hold of stays: two accounts of one folder would not
+// know of each other's writers. a is locked.
+func (a *accounts) sweep(now time.Time, every time.Duration) {
+	if since := now.Sub(a.swept); 0 <= since && since < every {
+		return
+	}
+	a.swept = now
+	for prefix, one := range a.all {
+		if one.users == 0 && one.stale(now, every) {
+			delete(a.all, prefix)
+		}
+	}
 }
 
 // claim holds room for what is being written. A nil one is that of a folder without a quota.
 type claim struct {
 	quota Quota
+	all   *accounts
 	*account
 	path string // what is replaced; empty where that is nothing in particular
 	old  Usage  // of that, which this claim alone frees
@@ -133,26 +188,29 @@ func (d *Folder) room(ctx context.Context, c *claim) (*claim, error) {
 		return nil, err
 	}
 	defer unlock()
-	c.quota, c.account = d.quota, d.f.accounts.of(d)
+	c.quota, c.all, c.account = d.quota, &d.f.accounts, d.f.accounts.of(d)
+	if err := d.admit(ctx, c); err != nil {
+		c.release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// admit counts where that is due, and lets a claim in where there is room.
+func (d *Folder) admit(ctx context.Context, c *claim) error {
 	if c.stale(d.f.c.Now(), d.f.c.CountEvery) {
 		if err := d.count(ctx, c.account); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	refused := c.begin()
-	if refused == nil {
-		return c, nil
+	if refused == nil || c.exact() {
+		return refused
 	}
-	if !c.exact() {
-		if err := d.count(ctx, c.account); err != nil {
-			return nil, err
-		}
-		refused = c.begin()
+	if err := d.count(ctx, c.account); err != nil {
+		return err
 	}
-	if refused != nil {
-		return nil, refused
-	}
-	return c, nil
+	return c.begin()
 }
 
 // fits answers with a [*FullError] where a folder holds more than it may already.
@@ -218,7 +276,11 @@ func (d *Folder) recount() {
 	if d.quota == (Quota{}) {
 		return
 	}
-	a := d.f.accounts.of(d)
+	a := d.f.accounts.known(d)
+	if a == nil {
+		return // it is counted anew anyway
+	}
+	defer d.f.accounts.leave(a)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counted = time.Time{}
@@ -284,11 +346,12 @@ func (c *claim) wrote(n int64) {
 	delete(c.open, c)
 }
 
-// release gives up what is held, whatever came of it.
+// release gives up what is held, whatever came of it. It is called once.
 func (c *claim) release() {
 	if c == nil {
 		return
 	}
+	defer c.all.leave(c.account)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, c)

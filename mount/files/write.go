@@ -116,10 +116,13 @@ func (d *Folder) put(ctx context.Context, path string, body *bodyReader, cond co
 		}
 	}
 	if err := w.Close(); err != nil {
-		if refused := d.refused(ctx, path, cond, err, true); refused != nil {
+		refused := d.refused(ctx, path, cond, err, true)
+		switch {
+		case refused == nil:
+			return Info{}, d.unwritable(ctx, path, err)
+		case !d.landed(ctx, path, mark):
 			return Info{}, refused
 		}
-		return Info{}, d.unwritable(ctx, path, err)
 	}
 	room.wrote(body.n)
 	attrs, err := d.attributes(ctx, path, true)
@@ -131,6 +134,14 @@ func (d *Folder) put(ctx context.Context, path string, body *bodyReader, cond co
 		return Info{}, fault("look at", path, err)
 	}
 	return d.info(path, attrs), nil
+}
+
+// landed reports whether what is there is what was written with that mark.
+// Clients of buckets send a request again whose answer was lost: the second
+// one finds what the first has written, and is refused because of it.
+func (d *Folder) landed(ctx context.Context, path, mark string) bool {
+	attrs, err := d.attributes(ctx, path, true)
+	return err == nil && attrs.Metadata[metaWrite] == mark
 }
 
 // unwritable says why a write failed: where the bucket is a tree of files, a

@@ -1,0 +1,173 @@
+//go:build linux
+
+package mount_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/internal/need"
+)
+
+// simMutation takes one load-bearing rule out of a source file of this package.
+type simMutation struct {
+	rule, file string
+	old, new   string
+	within     int // schedules, among which one must break a rule
+}
+
+// simMutations are the rules, and what their absence looks like. Those are left
+// out that a second guard covers for: credentials that don't say when they expire have no lease either; a
+// mount that came too late is released by the host as well as by the manager; and what is not empty the kernel does not remove.
+var simMutations = []simMutation{
+	{"what unmounts too late takes off nothing that came after", "detach.go",
+		"if ctx.Err() != nil {\n\t\t\t\tbreak", "if false {\n\t\t\t\tbreak", 1000},
+	{"a release gives its own reference up, and no other", "reference.go",
+		"if m.f.refs > 1 {", "if false {", 100},
+	{"what serves a folder has ended before anything else is done", "serve.go",
+		"if err := f.end(ctx, serving); err != nil {\n\t\t\treturn err\n\t\t}", "_ = f.end(ctx, serving)", 200},
+	{"what begins to serve too late is waited for and ended", "serve.go",
+		"if err := f.collect(ctx); err != nil {\n\t\treturn err\n\t}", "f.serves = nil", 200},
+	{"nothing is removed without proof of detachment", "proof.go",
+		"if inside := t.within(dir); len(inside) > 0 {", "if inside := t.within(dir); len(inside) > 0 && false {", 200},
+	{"who fails to get a folder gives the reference up", "host.go",
+		"h.unclaim(ctx, f)\n\t\treturn nil, fmt.Errorf", "return nil, fmt.Errorf", 100},
+	{"what could not be taken down, and nobody holds, is tried again", "hosted.go",
+		"if !h.closed {\n\t\t\ttime.AfterFunc", "if false {\n\t\t\ttime.AfterFunc", 500},
+	{"the directory of a process that lives is left alone", "leftovers.go",
+		"if lock == nil {\n\t\treturn nil\n\t}", "", 200},
+	{"credentials are for the folder's own prefix", "renewloop.go",
+		"case c.Prefix != r.grant.Prefix:", "case false:", 500},
+	{"credentials are renewed before they expire", "decidelease.go",
+		"Renew:    reported.Add(-lead),", "Renew:    expires.Add(lead),", 200},
+	{"that an owner is gone is asked again before anything is deleted", "collector.go",
+		"if said = c.ask(ctx, who); said.gone != access.Yes {", "if false {", 1000},
+	{"what a user has put away has not waited for as long", "collector.go",
+		"case r.Archived() && !ours: // its time begins now", "case false:", 500},
+	{"what a mount held is forgotten only once it is gone", "purger.go",
+		"content of %s: %w\", t.ID, err))\n\t\t\tcontinue", "content of %s: %w\", t.ID, err))", 500},
+}
+
+// simLean stands in for the tests of this package that simulate nothing, so
+// that a mutated program is built in a fraction of the time.
+const simLean = `package mount_test
+
+import (
+	"os"
+	"testing"
+)
+
+func hostRoot(t testing.TB) string {
+	root, err := os.MkdirTemp(os.Getenv("BUNKROOM_SIM_ROOT"), "lean")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+`
+
+// TestSimMutations takes the rules out one by one. Each time the simulation must
+// find that something is wrong, within a stated number of schedules.
+func TestSimMutations(t *testing.T) {
+	need.Long(t, "each rule is taken out of the source, which is compiled and simulated")
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		need.Missing(t, "go", err.Error())
+	}
+	root := hostRoot(t)
+	t.Run("none", func(t *testing.T) {
+		if found, out := simMutated(t, goTool, root, simMutation{within: 200}); found != "" {
+			t.Fatalf("without any mutation: %s\n%s", found, out)
+		}
+	})
+	two := make(chan struct{}, 2) // at a time
+	t.Run("rules", func(t *testing.T) {
+		for _, m := range simMutations {
+			t.Run(m.rule, func(t *testing.T) {
+				t.Parallel()
+				two <- struct{}{}
+				defer func() { <-two }()
+				found, out := simMutated(t, goTool, root, m)
+				if found == "" {
+					t.Errorf("no schedule misses the rule in %s: %s\n%s", m.file, m.old, out)
+				}
+				t.Log(found)
+			})
+		}
+	})
+}
+
+var simFound = regexp.MustCompile(`(?m)^\s+sim_run_test\.go:\d+: (.*)\n\s*(seed \d+)`)
+
+// simMutated builds the simulation with m in place of its file, plays some
+// schedules, and returns what was found first.
+func simMutated(t *testing.T, goTool, root string, m simMutation) (found, out string) {
+	t.Helper()
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := map[string]string{}
+	write := func(name, text string) {
+		changed := filepath.Join(dir, name)
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(here, name)] = changed
+	}
+	tests, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tests {
+		switch {
+		case name == "host_test.go":
+			write(name, simLean)
+		case !strings.HasPrefix(name, "sim_") && !strings.HasPrefix(name, "export_"):
+			write(name, "package mount_test\n")
+		}
+	}
+	if m.file != "" {
+		text, err := os.ReadFile(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(text, []byte(m.old)); n != 1 {
+			t.Fatalf("%s holds the text of the rule %d times, want once: %s", m.file, n, m.old)
+		}
+		write(m.file, string(bytes.Replace(text, []byte(m.old), []byte(m.new), 1)))
+	}
+	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
+	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), binary, "-test.run=^TestSimSchedules$", "-test.timeout=5m", "-sim.n="+strconv.Itoa(m.within))
+	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=", "BUNKROOM_SIM_ROOT="+root)
+	raw, err := run.CombinedOutput()
+	out = string(raw)
+	if lines := strings.SplitN(out, "\n", 30); len(lines) == 30 {
+		out = strings.Join(lines[:29], "\n")
+	}
+	if hit := simFound.FindStringSubmatch(string(raw)); hit != nil {
+		return hit[1] + " (" + hit[2] + ")", out
+	}
+	if err != nil {
+		t.Fatalf("the run broke: %v\n%s", err, out)
+	}
+	return "", out
+}
