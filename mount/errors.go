@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -65,11 +64,7 @@ func (e *MountError) Unwrap() error { return e.Outcome.Cause }
 // retry may bring, and a session's working directory from an agent's folder.
 func (e *MountError) Problem() (status int, code, sentence string) {
 	if e.Outcome.Mode == Exclusive {
-		_, used := errors.AsType[*InUseError](e.Outcome.Cause)
-		switch {
-		case used:
-			return 409, "workdir_in_use", "The session's working directory is in use elsewhere. Try again shortly."
-		case e.Outcome.State == Skipped:
+		if e.Outcome.State == Skipped {
 			return 501, "workdir_unsupported", "This kind of sandbox can't have a durable working directory."
 		}
 		return 503, "workdir_unavailable", "The session's working directory is not available right now. Try again shortly."

@@ -119,10 +119,10 @@ func (m *Manager) Workdirs() bool { return m.locker != nil && m.mounter != nil }
 //
 // The folder is Exclusive. All that carry it in this process share one lock,
 // one directory and what serves that: the last one to release them gives them up. While another process
-// holds it the cause is an [*InUseError] that says who.
+// holds it the error is an [*InUseError] that says who.
 //
 // It takes at most Config.LockTimeout to have the lock, and then Config.Timeout to have the folder.
-// Whatever the Policy, a folder that is not there is a [*MountError]: nobody may
+// Whatever the Policy, a folder that is not there for another reason is a [*MountError]: nobody may
 // work unawares in an empty directory in its place. A [*access.FieldError]
 // names a bad field of r. After an error there is nothing to release.
 func (m *Manager) CarryWorkdir(ctx context.Context, sb sandbox.Sandbox, r Request) (Workdir, error) {
@@ -145,6 +145,9 @@ func (m *Manager) CarryWorkdir(ctx context.Context, sb sandbox.Sandbox, r Reques
 	}
 	c.log.WarnContext(ctx, "mount degraded", "kind", "session_cwd", "session", r.Session, "mount", c.outcome.Row.ID,
 		"path", c.outcome.Path, "state", c.outcome.State.String(), "cause", err)
+	if used, ok := errors.AsType[*InUseError](err); ok && used.Mount == c.outcome.Row.ID {
+		return Workdir{}, fmt.Errorf("mount: working directory of session %s: %w", r.Session, err)
+	}
 	return Workdir{}, &MountError{Outcome: c.outcome}
 }
 
