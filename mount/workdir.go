@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -126,6 +127,9 @@ func (m *Manager) Workdirs() bool { return m.locker != nil && m.mounter != nil }
 // work unawares in an empty directory in its place. A [*access.FieldError]
 // names a bad field of r. After an error there is nothing to release.
 func (m *Manager) CarryWorkdir(ctx context.Context, sb sandbox.Sandbox, r Request) (Workdir, error) {
+	if err := access.CheckID("session", r.Session); err != nil {
+		return Workdir{}, err
+	}
 	folder := Folder{Project: r.Project, Owner: r.Owner, Session: r.Session}
 	if _, err := folder.row(); err != nil {
 		return Workdir{}, err

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -222,6 +223,12 @@ func TestWorkdirFails(t *testing.T) {
 	_, err := w.manager(nil).CarryWorkdir(t.Context(), w.open("m"), request(""))
 	if refused, ok := errors.AsType[*mount.MountError](err); !ok || refused.Outcome.State != mount.Skipped {
 		t.Errorf("without a Locker: %v", err)
+	}
+	for field, r := range map[string]mount.Request{"session": {Project: "web", Owner: "ana"}, "owner": {Session: "s"}} {
+		_, err := w.inProcess(newLocks(), nil).CarryWorkdir(t.Context(), w.open("m"), r)
+		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != field {
+			t.Errorf("without a %s: %v", field, err)
+		}
 	}
 	if _, err := mount.New(mount.Config{Store: w.store, Mounter: w.mounter, LockTimeout: -1}); err == nil || !strings.Contains(err.Error(), "LockTimeout") {
 		t.Errorf("a negative LockTimeout: %v", err)

@@ -151,7 +151,10 @@ func (o *opening) machine(context.Context) (err error) {
 	}
 	o.sb, o.in.Sandbox = sb, as.Sandbox
 	o.knows(as.Sandbox)
-	o.undone = append(o.undone, o.leave)
+	o.undone = append(o.undone, func(ctx context.Context) error {
+		closed := o.sb.Close()
+		return errors.Join(closed, o.vacate(ctx, closed))
+	})
 	if o.in.Session.DurableWorkdir && replaced(before, as.Sandbox) {
 		o.replaced = before.Generation
 	}

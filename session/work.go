@@ -188,7 +188,7 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 			w.starts()
 		}
 		err := w.carried.Release(ctx)
-		closed := w.leave(ctx)
+		closed := w.sb.Close()
 		if err != nil { // with the handle closed nothing is bound any more: what is left is the host's side
 			err = w.carried.Release(ctx)
 		}
@@ -198,6 +198,7 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		if settled != nil {
 			err = errors.Join(err, fmt.Errorf("session: work %s: settling: %w", w.id, settled))
 		}
+		err = errors.Join(err, w.vacate(ctx, closed)) // after the money, which no storage that hangs may hold up
 		w.report = Report{
 			Work: w.id, Session: w.session, Conversation: w.conversation,
 			Began: w.began, Ended: r.now(), Used: w.bill.took(), Free: w.free, Unheld: w.unheld,

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -84,20 +83,18 @@ func (w *Work) heed() {
 	}
 }
 
-// leave closes the handle on the machine, which stops what runs there, and
-// then gives the working directory up: before, something could still write to
-// what is another's by then.
-func (w *Work) leave(ctx context.Context) error {
-	err := w.sb.Close()
+// vacate gives the working directory up, once the handle on the machine was
+// closed: before, something could still write to what is another's by then.
+func (w *Work) vacate(ctx context.Context, closed error) error {
 	if w.workdir.Outcome.State == 0 {
-		return err
+		return nil
 	}
-	if err != nil {
-		if again := w.sb.Close(); again != nil { // what runs may go on: so must the lock
-			return fmt.Errorf("working directory not given up: %w", errors.Join(err, again))
+	if closed != nil {
+		if err := w.sb.Close(); err != nil { // what runs may go on: so must the lock
+			return fmt.Errorf("session: work %s: working directory not given up: %w", w.id, err)
 		}
 	}
-	return errors.Join(err, w.workdir.Release(ctx))
+	return w.workdir.Release(ctx)
 }
 
 // Freshen looks after the work's folders while it goes on for long, such as

@@ -131,7 +131,7 @@ func wantText(t testing.TB, w *session.Work, name, text string) {
 }
 
 func TestDurableWorkdir(t *testing.T) {
-	inWorld(t, "spec §5.7, §5.13: the lock, the working directory, then the agent's folder; back again once what runs is stopped, the lock last", bindsWorkdir, func(t *testing.T, w *world) {
+	inWorld(t, "spec §5.7, §5.13: the lock, the working directory, then the agent's folder; back again once what runs is stopped, the lock before the slot", bindsWorkdir, func(t *testing.T, w *world) {
 		r := w.replica(w.withFolders(t.TempDir(), "one", nil))
 		_, v := r.durable(ann)
 		steps := append([]string{"lock", "unlock"}, steps...)
@@ -143,7 +143,7 @@ func TestDurableWorkdir(t *testing.T) {
 		}
 		r.meddle(nil)
 		rep := closeWork(t, wk)
-		if diff := cmp.Diff([]string{"unmount", "close", "unmount", "unlock", "settle", "free"}, r.only(steps...)); diff != "" {
+		if diff := cmp.Diff([]string{"unmount", "close", "settle", "unmount", "unlock", "free"}, r.only(steps...)); diff != "" {
 			t.Errorf("Close (-want +got)\n%s", diff)
 		}
 		if len(rep.Mounts) != 2 || rep.Mounts[0].Mode != mount.Shared || rep.Mounts[1].Mode != mount.Exclusive || rep.Mounts[1].Path != "/workspace" || rep.Mounts[1].Fenced {
