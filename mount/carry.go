@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -13,8 +14,9 @@ import (
 
 // Request says for whom folders are to be carried into a sandbox. Access has been decided before.
 type Request struct {
-	Session   access.SessionID // for logs
+	Session   access.SessionID // whose working directory it is; else for logs
 	Run       string           // the work it is for; goes into the log of the storage
+	Holder    string           // who holds a folder that one at a time may write to, for others to see; may be empty
 	Project   access.ProjectID // of the session; empty = personal
 	Owner     access.UserID    // of the session
 	Agent     access.AgentID   // who works; empty = the assistant, who has no folder
@@ -34,7 +36,8 @@ type Carried struct {
 	Guidance string
 
 	held     *undo
-	reporter Reporter // nil = the mounter can't tell
+	reporter Reporter  // nil = the mounter can't tell
+	carriage *carriage // nil = there is no folder
 }
 
 // Health says how the folder is now on the host; ok is false where there is none,
@@ -44,6 +47,22 @@ func (c Carried) Health(ctx context.Context) (h Health, ok bool) {
 		return Health{}, false
 	}
 	return c.reporter.Health(ctx), true
+}
+
+// Freshen does again what Carry has done for a folder that was there already:
+// what serves it forgets what it has cached, so that what others have written shows,
+// and the link to it is made anew where it is not as it should be; what stands in its
+// place, because somebody wrote there meanwhile, moves into the folder. It is for
+// work that goes on for long, at the beginning of each turn. What fails is logged. It takes no more than the
+// 10 and 30 seconds after which each of the two is given up.
+func (c Carried) Freshen(ctx context.Context) {
+	if c.carriage == nil {
+		return
+	}
+	c.carriage.refresh(ctx)
+	ctx, cancel := context.WithTimeout(ctx, furnishTimeout)
+	defer cancel()
+	c.carriage.relink(ctx)
 }
 
 // Release undoes the carrying, whether or not ctx has ended. Nothing in a
@@ -86,9 +105,7 @@ func (m *Manager) Carry(ctx context.Context, sb sandbox.Sandbox, r Request) (Car
 	c := &carriage{Manager: m, sb: sb, request: r, held: &undo{}}
 	defer c.abandon(ctx)
 
-	limit := c.timeout()
-	bounded, cancel := context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("%w: not there after %v: %w", ErrUnavailable, limit, context.DeadlineExceeded))
+	bounded, cancel := within(ctx, c.timeout(), "not there")
 	defer cancel()
 	err := c.bring(bounded, folder)
 	if err == nil {
@@ -109,6 +126,7 @@ type carriage struct {
 	held    *undo
 	binding bool // Bind has been called
 	kept    bool // the folder is there, and held is the caller's to undo
+	lingers sync.Once
 }
 
 // bring does what must succeed for the folder to be there.
@@ -296,6 +314,7 @@ func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
 			Env:      []string{EnvAgentDir + "=" + c.outcome.Path},
 			Guidance: available(c.outcome.Path),
 			held:     c.held,
+			carriage: c,
 		}, nil
 	}
 	c.outcome.State, c.outcome.Cause = Failed, err
@@ -317,6 +336,9 @@ func (c *carriage) abandon(ctx context.Context) {
 	}
 	if err := c.held.run(ctx); err != nil {
 		c.log.ErrorContext(ctx, "mount not undone", "mount", c.outcome.Row.ID, "path", c.outcome.Path, "cause", err)
+		if c.outcome.Mode == Exclusive { // nobody else has what is left to release
+			c.lingers.Do(func() { go c.linger(context.WithoutCancel(ctx)) })
+		}
 	}
 }
 

@@ -42,6 +42,12 @@
 // sandbox at the same time is the provider's (sandbox.Caps.BindsPerProcess).
 // Concurrent runs of one agent share its folder: per file the last writer wins.
 //
+// A session's folder may be its working directory itself
+// ([Manager.CarryWorkdir]), carried in before the agents'. Those are [Shared]; this one is
+// [Exclusive]: a [Locker] lets one process at a time have it, from before it is
+// mounted until nothing is mounted any more. Whether what was written under a lock that was
+// lost can land late is the driver's to know, and the [Outcome] tells.
+//
 // Only a Purger deletes a folder's content, by the function it is given, and
 // only once the row is gone. What is left of a deleted row, a [Tombstone],
 // stands until the content is removed, so that no crash leaves files that

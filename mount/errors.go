@@ -17,6 +17,9 @@ var (
 	ErrTaken = access.NewSentinel("mount: belongs to another", 409, "mount_taken", "This folder is not available.")
 	// ErrUndecided: the host could not say what the actor may. Nothing has changed; retry later.
 	ErrUndecided = access.NewSentinel("mount: access could not be decided", 503, "unavailable", "This can't be looked up right now. Try again shortly.")
+	// ErrTakenOver: the lock of a folder that one at a time may write to was
+	// lost, be it to another or because it could not be renewed in time.
+	ErrTakenOver = access.NewSentinel("mount: folder taken over", 409, "folder_taken_over", "Somebody else works in this folder now.")
 	// ErrUnavailable: the storage of the folder can't be reached or used. Nothing is lost; retry later.
 	ErrUnavailable = access.NewSentinel("mount: storage unavailable", 503, "mount_unavailable", "The folder's storage can't be reached right now. Try again shortly.")
 )
@@ -45,6 +48,9 @@ type MountError struct {
 
 func (e *MountError) Error() string {
 	subject := "required folder"
+	if e.Outcome.Mode == Exclusive {
+		subject = "working directory"
+	}
 	if id := e.Outcome.Row.ID; id != "" { // else not even the row was had
 		subject += " " + string(id)
 	}
@@ -54,8 +60,15 @@ func (e *MountError) Error() string {
 // Unwrap returns the outcome's cause.
 func (e *MountError) Unwrap() error { return e.Outcome.Cause }
 
-// Problem tells a folder that this kind of sandbox can't have from one that a retry may bring.
+// Problem tells a folder that this kind of sandbox can't have from one that a
+// retry may bring, and a session's working directory from an agent's folder.
 func (e *MountError) Problem() (status int, code, sentence string) {
+	if e.Outcome.Mode == Exclusive {
+		if e.Outcome.State == Skipped {
+			return 501, "workdir_unsupported", "This kind of sandbox can't have a durable working directory."
+		}
+		return 503, "workdir_unavailable", "The session's working directory is not available right now. Try again shortly."
+	}
 	if e.Outcome.State == Skipped {
 		return 501, "folder_unsupported", "This kind of sandbox can't have the agent's durable folder."
 	}

@@ -21,6 +21,16 @@ const linkName = "agent-files"
 func (c *carriage) furnish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, furnishTimeout)
 	defer cancel()
+	c.relink(ctx)
+	readme := path.Join(c.outcome.Path, readmeName)
+	err := sandbox.WriteFile(ctx, c.sb.FS(), readme, []byte(readmeText), &sandbox.CreateOptions{Exclusive: true})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		c.log.WarnContext(ctx, "README of agent's folder", "session", c.request.Session, "mount", c.outcome.Row.ID, "path", readme, "cause", err)
+	}
+}
+
+// relink keeps the link as it should be.
+func (c *carriage) relink(ctx context.Context) {
 	log := c.log.With("session", c.request.Session, "mount", c.outcome.Row.ID)
 	link := path.Join(c.sb.Workdir(), linkName)
 	state, err := keepLink(ctx, c.sb, sandbox.BindRoot(c.sb), link, c.bringHome)
@@ -29,11 +39,6 @@ func (c *carriage) furnish(ctx context.Context) {
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "link to agents' folders", "path", link, "state", state.String(), "cause", err)
-	readme := path.Join(c.outcome.Path, readmeName)
-	err = sandbox.WriteFile(ctx, c.sb.FS(), readme, []byte(readmeText), &sandbox.CreateOptions{Exclusive: true})
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		log.WarnContext(ctx, "README of agent's folder", "path", readme, "cause", err)
-	}
 }
 
 // linkState is what became of a link.

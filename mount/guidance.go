@@ -11,6 +11,11 @@ func available(path string) string {
 		"Other runs of you may use the folder at the same time: of two writes to one file the last one stays."
 }
 
+func lasting(path string) string {
+	return "Your working directory " + path + " lasts as long as this session: its files are there again in a new sandbox. " +
+		"Nothing else of the sandbox is sure to last."
+}
+
 func unavailable(path string) string {
 	folder := "Your durable folder"
 	if path != "" {

@@ -47,7 +47,12 @@ type Config struct {
 	Mounter Mounter // required, but where there is Inside
 	// Inside mounts in sandboxes that nothing can be bound into; nil = those have no folders.
 	Inside InsideMounter
-	Policy Policy // zero = BestEffort
+	Policy Policy // zero = BestEffort; of agents' folders
+	// Locker lets one sandbox at a time work in a session's own folder; nil =
+	// sessions have none as their working directories. See [Manager.CarryWorkdir].
+	Locker Locker
+	// LockTimeout is for the lock of such a folder; 0 = DefaultLockTimeout.
+	LockTimeout time.Duration
 	// Timeout is for each mount, from the row until the folder lists in the
 	// sandbox; 0 = DefaultTimeout, or DefaultInsideTimeout where Inside mounts.
 	Timeout time.Duration
@@ -64,8 +69,12 @@ type Manager struct {
 	timeout time.Duration
 	log     *slog.Logger
 
+	locker      Locker
+	lockTimeout time.Duration
+
 	mu     sync.Mutex
 	places map[place]*tenant
+	holds  map[ID]*exclusive
 }
 
 // New returns a manager. The error is a [*access.FieldError].
@@ -81,13 +90,19 @@ func New(c Config) (*Manager, error) {
 		return nil, &access.FieldError{Field: "Policy", Rule: "must be BestEffort or Required"}
 	case c.Timeout < 0:
 		return nil, &access.FieldError{Field: "Timeout", Rule: "must not be negative"}
+	case c.LockTimeout < 0:
+		return nil, &access.FieldError{Field: "LockTimeout", Rule: "must not be negative"}
+	}
+	if c.LockTimeout == 0 {
+		c.LockTimeout = DefaultLockTimeout
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Manager{
 		folders: folders, mounter: c.Mounter, inside: c.Inside, policy: c.Policy, timeout: c.Timeout, log: c.Log,
-		places: map[place]*tenant{},
+		locker: c.Locker, lockTimeout: c.LockTimeout,
+		places: map[place]*tenant{}, holds: map[ID]*exclusive{},
 	}, nil
 }
 

@@ -11,6 +11,10 @@ type Spec struct {
 	// storage. Empty = none in particular. References to one folder share what
 	// serves it, and so the run of the first.
 	Run string
+	// Hold is the right to write to an Exclusive folder. A driver that can
+	// sends nothing to the storage once it is Done, and says so as a [Fencer]. It is the
+	// caller's to release, after the mount. nil: the folder is Shared.
+	Hold Hold
 }
 
 // Mounter makes durable folders available on this host as directories.
@@ -31,7 +35,7 @@ type Mounter interface {
 
 // Mount is one reference to a folder that is available on this host.
 //
-// What more it can do is for optional one-method interfaces: [Reporter], [Refresher].
+// What more it can do is for optional one-method interfaces: [Reporter], [Refresher], [Fencer].
 type Mount interface {
 	// HostDir is the absolute path of the directory. It is constant, and the
 	// directory is usable until Release is called.

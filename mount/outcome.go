@@ -30,6 +30,14 @@ type Outcome struct {
 	// empty where that is not known.
 	Path  string
 	State State
+	// Mode is Exclusive where one sandbox at a time writes to the folder, and Epoch then
+	// counts who has held it.
+	Mode  Mode
+	Epoch int64
+	// Fenced says of an Exclusive folder that nothing an earlier holder wrote
+	// can land any more. False: one at a time is let in, but what serves the folder knows nothing of
+	// its lock (geesefs), so that what it had under way when the lock was lost may land late.
+	Fenced bool
 	// Cause says why it is not Mounted; nil where it is. It is for logs, and
 	// may name paths of this host. Where Skipped it matches sandbox.ErrUnsupported.
 	Cause error

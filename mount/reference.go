@@ -59,6 +59,7 @@ type hostedMount struct {
 var (
 	_ Refresher = (*hostedMount)(nil)
 	_ Reporter  = (*hostedMount)(nil)
+	_ Fencer    = (*hostedMount)(nil)
 )
 
 // HostDir is constant, also where the folder died and is served again.
@@ -93,6 +94,9 @@ func (m *hostedMount) Refresh(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Fenced passes the question on to what serves the folder.
+func (m *hostedMount) Fenced() bool { return fenced(m.f.current()) }
 
 // Health says how the folder is.
 func (m *hostedMount) Health(ctx context.Context) Health { return m.f.health(ctx) }

@@ -33,7 +33,14 @@ type Binder interface {
 	// stays until the last of them is gone.
 	// Where another directory is bound at that path already, the newest wins
 	// if binds are per process; else it is fs.ErrExist.
-	// ErrInvalid: at is not below [BindRoot], or lies below another bind.
+	//
+	// Where the provider's Caps.BindsWorkdir is set, at may be the working
+	// directory itself: everything said here holds for it, it still can be neither
+	// removed nor moved, and what the machine has there is seen again once
+	// nothing is bound there any more. Bind there first, before anything is started
+	// or written: what runs already keeps the directory it started in.
+	//
+	// ErrInvalid: at is not below [BindRoot], nor the working directory where that can be bound at; or it lies below another bind.
 	Bind(ctx context.Context, hostDir, at string) (unbind func(context.Context) error, err error)
 }
 

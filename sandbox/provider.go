@@ -146,6 +146,9 @@ type Caps struct {
 	// processes started from that handle only. Where it is false, everybody
 	// who works in the machine can reach it.
 	BindsPerProcess bool
+	// BindsWorkdir: a directory can be bound at the working directory itself
+	// (see Binder), so that what is written there is kept elsewhere than in the machine.
+	BindsWorkdir bool
 	// Egress says whether the network can be restricted.
 	Egress Egress
 	// CreateHorizon is how long after it was sent a Create whose answer was

@@ -18,8 +18,9 @@ import (
 // exactly as one that does not exist: ErrNotFound. Other denials are a
 // [*access.DeniedError]; bad input is a [*access.FieldError].
 type Catalog struct {
-	rows  rows
-	newID func() string
+	rows     rows
+	newID    func() string
+	workdirs bool // sessions can have durable working directories
 }
 
 // In returns a Catalog that writes through tx, such as a store that rides in
@@ -39,6 +40,12 @@ type Spawn struct {
 	// Environment is an environment of the project that the session borrows its
 	// sandbox from, for good; empty = it gets a sandbox of its own.
 	Environment EnvironmentID
+	// DurableWorkdir makes the working directory a durable folder of the
+	// session's own, for good: its files outlast every machine it has, so that one
+	// that is lost is replaced without being asked for. One process at a time works in it. It needs
+	// Config.Mounts with a Locker, and work in it a provider that binds there
+	// (sandbox.Caps.BindsWorkdir); who borrows an environment works in that one's directory, and can't have its own.
+	DurableWorkdir bool
 	// Conversation is the id for the first conversation: a canonical UUID of
 	// the caller's, so that a call whose answer was lost can be repeated. Empty: a new id.
 	Conversation ConversationID
@@ -66,6 +73,12 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 	if err := access.CheckOptionalID("Environment", q.Environment); err != nil {
 		return none(err)
 	}
+	switch {
+	case q.DurableWorkdir && q.Environment != "":
+		return none(&access.FieldError{Field: "DurableWorkdir", Rule: "must not be set where Environment is"})
+	case q.DurableWorkdir && !c.workdirs:
+		return none(&access.FieldError{Field: "DurableWorkdir", Rule: "must not be set where Config.Mounts has no Locker"})
+	}
 	name, err := access.CheckName("Name", q.Name)
 	if err != nil {
 		return none(err)
@@ -84,7 +97,7 @@ func (c *Catalog) Spawn(ctx context.Context, a access.Actor, q Spawn) (Session, 
 		return none(err)
 	}
 	command := CommandSpawn{
-		Session:      Session{ID: ID(c.newID()), Project: q.Project, Owner: a.User, Name: name},
+		Session:      Session{ID: ID(c.newID()), Project: q.Project, Owner: a.User, Name: name, DurableWorkdir: q.DurableWorkdir},
 		Sandbox:      sandbox.ID(c.newID()),
 		Conversation: v,
 		MaxSessions:  limits.Sessions,

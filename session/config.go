@@ -32,7 +32,8 @@ type Config struct {
 	KeySecret []byte
 	// Place chooses the provider and spec of a session's machine. nil: the first provider, the zero Spec.
 	Place func(Placing) (Placement, error)
-	// Mounts carries the agents' durable folders into the sandbox. nil: there are none.
+	// Mounts carries the agents' durable folders into the sandbox, and where it has
+	// a Locker those of sessions whose working directory is one (Spawn.DurableWorkdir). nil: there are none.
 	Mounts *mount.Manager
 	// Gate admits and accounts for work. nil: everything is free, and reports say so.
 	Gate billing.Gate
@@ -141,11 +142,11 @@ func New(c Config) (*Service, error) {
 		timeout: c.CallTimeout, newID: c.NewID, log: c.Log,
 	}
 	runner := &Runner{
-		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, process: process,
+		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, process: process, replica: c.Replica,
 		lease: c.Lease, holding: c.Hold, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{}, unsettled: map[string]*Work{}, late: make(chan struct{}, 1),
 	}
 	return &Service{
-		Catalog: &Catalog{rows: rows, newID: c.NewID},
+		Catalog: &Catalog{rows: rows, newID: c.NewID, workdirs: c.Mounts != nil && c.Mounts.Workdirs()},
 		Runner:  runner,
 		Keeper: &Keeper{
 			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease}, mine: runner.has, settleLate: runner.settleLate, draining: runner.isDraining,

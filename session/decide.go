@@ -52,7 +52,7 @@ func spawn(s Snapshot, c CommandSpawn) (Decision, error) {
 	v := c.Conversation
 	if found := s.Conversation; found.ID != "" { // a retry, or an id that is somebody else's
 		same := s.Session.ID != "" && s.Session.Owner == c.Session.Owner && s.Session.Project == c.Session.Project &&
-			s.Session.Environment == c.Environment.ID
+			s.Session.Environment == c.Environment.ID && s.Session.DurableWorkdir == c.Session.DurableWorkdir
 		if !same || !sameConversation(found, v, s.Session.ID, c.Session.Project) {
 			return Decision{}, taken(v.ID)
 		}
@@ -245,7 +245,7 @@ func ensure(s Snapshot, c CommandEnsure) (Decision, error) {
 
 func (s Snapshot) machineFacts(t Terms) sandbox.Facts {
 	return sandbox.Facts{
-		Now: s.Now, Ended: s.gone(),
+		Now: s.Now, Ended: s.gone(), SessionMount: s.Session.DurableWorkdir,
 		Caps: t.Caps, Window: t.Window, MaxWindow: t.MaxWindow,
 	}
 }

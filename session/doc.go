@@ -26,6 +26,11 @@
 // first and then destroys the machine; its sessions stay, and work in them is
 // refused with [ErrEnvironmentGone], never given another sandbox instead.
 //
+// What is in a session's working directory is gone with its machine, unless
+// the session was spawned with a durable one ([Spawn].DurableWorkdir): then it is a folder of the
+// session's own, which every machine of it has at that place and which one process at a
+// time works in. Config.Mounts needs a Locker for it; work whose lock is lost is stopped.
+//
 // A live sandbox is had from [Runner.Open] alone. It asks for the right to run
 // code, has the payer's account admit the work, takes a slot, gets the machine
 // and binds the agent's folder, in this order; what fails undoes what came

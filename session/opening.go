@@ -47,7 +47,7 @@ func (w *Work) begin(ctx context.Context, in admitted, q WorkRequest) error {
 			r.log.WarnContext(ctx, "opening work could not be undone whole", "work", w.id, "session", w.session, "error", err)
 		}
 	}()
-	for _, step := range []func(context.Context) error{o.hold, o.slot, o.live, o.machine, o.folders, o.start} {
+	for _, step := range []func(context.Context) error{o.suits, o.hold, o.slot, o.live, o.machine, o.folders, o.start} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -144,13 +144,20 @@ func (o *opening) machine(context.Context) (err error) {
 			return o.because(err)
 		}
 	}
+	before := o.in.Sandbox
 	sb, as, err := o.runner.machines.open(o.ctx, o.in.Snapshot, o.wanted())
 	if err != nil {
 		return o.because(err)
 	}
 	o.sb, o.in.Sandbox = sb, as.Sandbox
 	o.knows(as.Sandbox)
-	o.undone = append(o.undone, func(context.Context) error { return o.sb.Close() })
+	o.undone = append(o.undone, func(ctx context.Context) error {
+		closed := o.sb.Close()
+		return errors.Join(closed, o.vacate(ctx, closed))
+	})
+	if o.in.Session.DurableWorkdir && replaced(before, as.Sandbox) {
+		o.replaced = before.Generation
+	}
 	return nil
 }
 
@@ -158,16 +165,22 @@ func (o *opening) wanted() wanted {
 	return wanted{make: o.q.Ensure, acceptLoss: o.q.AcceptLoss, payer: o.in.payer, plan: o.in.plan, limits: o.in.limits}
 }
 
-// folders carries the agent's durable folder into the sandbox.
+// folders carries the session's own folder, if it has one, and the agent's into the sandbox.
 func (o *opening) folders(context.Context) (err error) {
 	if o.runner.mounts == nil {
 		return nil
 	}
-	o.carried, err = o.runner.mounts.Carry(o.ctx, o.sb, mount.Request{
-		Session: o.session, Run: o.id, Project: o.in.Session.Project, Owner: o.in.Session.Owner,
+	q := mount.Request{
+		Session: o.session, Run: o.id, Holder: o.runner.replica, Project: o.in.Session.Project, Owner: o.in.Session.Owner,
 		Agent: o.in.Conversation.Agent, AgentName: o.q.AgentName,
-	})
-	if err != nil {
+	}
+	if o.in.Session.DurableWorkdir { // first: what is put where it belongs before would be hidden by it
+		if o.workdir, err = o.runner.mounts.CarryWorkdir(o.ctx, o.sb, q); err != nil {
+			return o.because(err)
+		}
+		go o.heed()
+	}
+	if o.carried, err = o.runner.mounts.Carry(o.ctx, o.sb, q); err != nil {
 		return o.because(err)
 	}
 	o.undone = append(o.undone, o.carried.Release)

@@ -24,6 +24,9 @@ type Session struct {
 	Name    string           // a label; may be empty and need not be unique
 	// Environment is the environment it borrows its sandbox from; empty = a sandbox of its own. It never changes.
 	Environment EnvironmentID
+	// DurableWorkdir: its working directory is a durable folder of its own (a
+	// session mount), so that its files outlast every machine it has. It never changes.
+	DurableWorkdir bool
 
 	CreatedAt    time.Time
 	LastActiveAt time.Time // sorts lists; only ever raised

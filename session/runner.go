@@ -25,6 +25,7 @@ type Runner struct {
 	gate     billing.Gate
 	mounts   *mount.Manager
 	process  string // this one, as no other ever is
+	replica  string // its name, as others have had it
 	lease    time.Duration
 	holding  time.Duration // how long a hold lasts unless it is renewed
 	now      func() time.Time
@@ -69,7 +70,7 @@ type WorkRequest struct {
 
 // Open lets work begin: it asks whether the actor may, has the payer's account
 // admit it, takes a slot, gets the machine and binds the agent's folder, in
-// this order; a failure undoes what was done, in reverse, and charges nothing.
+// this order; where the session's working directory is durable, that comes before the agent's folder. A failure undoes what was done, in reverse, and charges nothing.
 // The caller must close the Work. When ctx ends, so does the work.
 //
 // Two conversations of one session work in the same sandbox, and so do two
@@ -79,7 +80,8 @@ type WorkRequest struct {
 // ErrEnded; ErrEnvironmentGone; ErrNoMachine; *billing.RefusedError; *LimitError;
 // *sandbox.ProvisioningError, where ctx ended while somebody else was having the machine made;
 // *sandbox.LostError; *sandbox.AttemptsError; *ElsewhereError;
-// *mount.MountError where a folder is required; ErrUnavailable; ErrDraining.
+// *WorkdirError, before anything wakes; *mount.InUseError; *mount.MountError where a folder is
+// required, as a durable working directory always is; ErrUnavailable; ErrDraining.
 func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work, error) {
 	if err := r.enter(); err != nil {
 		return nil, err

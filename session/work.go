@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +35,7 @@ type Work struct {
 	stop    context.CancelCauseFunc
 	sb      sandbox.Sandbox // the driver's handle
 	carried mount.Carried
+	workdir mount.Workdir // zero = that of the machine
 	clock   storeClock
 	began   time.Time // on the clock of reports
 
@@ -75,7 +78,7 @@ type Report struct {
 	Unheld bool
 	// Replaced is the generation of the lost machine that this work did without; 0 = none.
 	Replaced int64
-	// Mounts is what became of the durable folders.
+	// Mounts is what became of the durable folders: the agent's, and the session's own.
 	Mounts []mount.Outcome
 	// Cause is why the work had to stop before it was closed; nil if it had not.
 	Cause error
@@ -133,7 +136,7 @@ func (w *Work) Conversation() ConversationID { return w.conversation }
 
 // Context ends when the work must stop: with the context it was opened with,
 // or with one of the causes ErrEnded, ErrEnvironmentGone, ErrOutOfCredit, ErrRevoked, ErrFenced, ErrDraining,
-// sandbox.ErrGone and ErrClosed (see [context.Cause]). Whatever runs in the sandbox through
+// mount.ErrTakenOver, sandbox.ErrGone and ErrClosed (see [context.Cause]). Whatever runs in the sandbox through
 // this work is stopped then, and no time is charged from then on.
 func (w *Work) Context() context.Context { return w.ctx }
 
@@ -142,12 +145,21 @@ func (w *Work) Context() context.Context { return w.ctx }
 // through it see the variables of this work, such as where the agent's folder is.
 func (w *Work) Sandbox() sandbox.Sandbox { return workSandbox{Sandbox: w.sb, work: w} }
 
-// Mounts is what became of each durable folder.
-func (w *Work) Mounts() []mount.Outcome { return w.carried.Outcomes }
+// Mounts is what became of each durable folder: the agent's, if it has one,
+// and then the session's own, where its working directory is one.
+func (w *Work) Mounts() []mount.Outcome {
+	all := slices.Clone(w.carried.Outcomes)
+	if w.workdir.Outcome.State != 0 {
+		all = append(all, w.workdir.Outcome)
+	}
+	return all
+}
 
 // Guidance is a paragraph for the agent's instructions: where its folder is,
-// or that it can't be reached now. Empty where there is nothing to say.
-func (w *Work) Guidance() string { return w.carried.Guidance }
+// or that it can't be reached now, and whether the working directory lasts. Empty where there is nothing to say.
+func (w *Work) Guidance() string {
+	return strings.TrimSpace(w.carried.Guidance + " " + w.workdir.Guidance)
+}
 
 // halt stops the work and its heartbeat, and waits for the latter.
 func (w *Work) halt(cause error) {
@@ -156,7 +168,7 @@ func (w *Work) halt(cause error) {
 	<-w.beating
 }
 
-// Close ends the work: what it started in the sandbox is stopped, its folder
+// Close ends the work: what it started in the sandbox is stopped, its folders
 // unbound, the time it took accounted for, its slot freed. It does so whether
 // or not ctx has ended, in at most half a minute. Called again, it returns the same.
 //
@@ -186,10 +198,11 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		if settled != nil {
 			err = errors.Join(err, fmt.Errorf("session: work %s: settling: %w", w.id, settled))
 		}
+		err = errors.Join(err, w.vacate(ctx, closed)) // after the money, which no storage that hangs may hold up
 		w.report = Report{
 			Work: w.id, Session: w.session, Conversation: w.conversation,
 			Began: w.began, Ended: r.now(), Used: w.bill.took(), Free: w.free, Unheld: w.unheld,
-			Replaced: w.replaced, Mounts: w.carried.Outcomes, Cause: cause,
+			Replaced: w.replaced, Mounts: w.Mounts(), Cause: cause,
 		}
 		if settled == nil { // else the Keeper settles, and gives it back
 			err = errors.Join(err, r.giveBack(ctx, w.lease))

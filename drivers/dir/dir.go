@@ -10,6 +10,8 @@
 //	if err != nil { … }
 //	manager, err := mount.New(mount.Config{Store: store, Mounter: mounter})
 //
+// A Mounter is a [mount.Locker] too, by locks of the file system that end with their process.
+//
 // The directories of one root may be used by many processes at once, also from
 // several hosts where the root is a shared file system; what that file system
 // promises about concurrent writes is what the agents get.

@@ -40,6 +40,14 @@
 // is no shared memory, and no other mode is safe, for locks hold on one host
 // only and the last writer of a file wins.
 //
+// # Working directories of sessions
+//
+// Such a folder may be one ([mount.Manager.CarryWorkdir]), for what is said above to belong
+// here. The lock lets one process of the host in at a time. The program knows nothing of it: what it
+// had under way when the lock was lost, or when the host's process died, may land
+// after somebody else has begun to write. That is why a [Server] does not say
+// that its folders are fenced ([mount.Fencer]), and the outcome shows it.
+//
 // # When a file is in the storage
 //
 // A file is written out when it is closed, but a close does not wait for that,

@@ -24,14 +24,14 @@ type bind struct {
 }
 
 // Bind makes hostDir appear at the path at. Confined, it is mounted for the
-// processes of this handle. Unconfined, there is a symbolic link that
+// processes of this handle, and may be at the working directory. Unconfined, there is a symbolic link that
 // everybody sees, and a path that is taken by another directory is fs.ErrExist.
 func (h *handle) Bind(ctx context.Context, hostDir, at string) (func(context.Context) error, error) {
 	if err := h.check(ctx); err != nil {
 		return nil, err
 	}
 	abs, err := sandbox.ResolvePath(h.Workdir(), at)
-	if rel, ok := sandbox.PathWithin(sandbox.BindRoot(h), abs); err != nil || !path.IsAbs(at) || !ok || rel == "." {
+	if err != nil || !path.IsAbs(at) || !h.bindable(abs) {
 		return nil, fmt.Errorf("%w: bind at %q: it must be an absolute path below %s", sandbox.ErrInvalid, at, sandbox.BindRoot(h))
 	}
 	if info, err := os.Stat(hostDir); err != nil || !info.IsDir() || !filepath.IsAbs(hostDir) {
@@ -58,6 +58,16 @@ func (h *handle) Bind(ctx context.Context, hostDir, at string) (func(context.Con
 		}
 		return nil
 	}, nil
+}
+
+// bindable reports whether something can be bound at a clean absolute path.
+// Unconfined, the working directory is a directory of the host like any other, and stays what it is.
+func (h *handle) bindable(abs string) bool {
+	if abs == h.Workdir() {
+		return h.p.confined
+	}
+	rel, ok := sandbox.PathWithin(sandbox.BindRoot(h), abs)
+	return ok && rel != "."
 }
 
 func (h *handle) do(b bind) error {

@@ -5,7 +5,7 @@
 // under bubblewrap: they see the system's programs read-only, the machine's
 // own files and nothing else of the host, and all processes of a machine see
 // each other. The working directory is /workspace, what a handle binds
-// appears below /workspace-agent for the processes of that handle, /tmp is
+// appears below /workspace-agent, or as /workspace itself, for the processes of that handle, /tmp is
 // the machine's own and lasts as long as it does. The network is the host's.
 //
 // Unconfined ([Config].Unconfined), processes are ordinary processes of the

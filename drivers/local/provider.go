@@ -142,6 +142,7 @@ func (p *Provider) Info() sandbox.Info {
 		HostBound:       true,
 		ShellConfined:   p.confined,
 		BindsPerProcess: p.confined,
+		BindsWorkdir:    p.confined,
 		Egress:          sandbox.EgressOpen,
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,

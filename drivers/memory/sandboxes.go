@@ -51,8 +51,9 @@ type SandboxOptions struct {
 	// Name is the provider's name; empty means "memory".
 	Name string
 	// Caps is what the provider claims of itself; nil means: confined, binds
-	// per process, unique names, no horizon and no lag, kill by incarnation. It
-	// changes the claims only; what truly happens is up to [Sandboxes.Inject].
+	// per process and at the working directory, unique names, no horizon and no lag, kill by incarnation. It
+	// changes the claims only; what truly happens is up to [Sandboxes.Inject]. But
+	// at the working directory nothing is bound unless that is claimed.
 	Caps *sandbox.Caps
 	// Host is the id of this host. Setting it binds machines to it
 	// (Caps.HostBound): refs of another host are then ErrWrongHost.
@@ -73,6 +74,7 @@ func NewSandboxes(opts *SandboxOptions) *Sandboxes {
 	caps := sandbox.Caps{
 		ShellConfined:   true,
 		BindsPerProcess: true,
+		BindsWorkdir:    true,
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,
 		UniqueNames:     true,

@@ -214,7 +214,8 @@ func (h *boxHandle) Bind(ctx context.Context, hostDir, at string) (func(context.
 	if err != nil {
 		return nil, fmt.Errorf("%w: bind %q", err, at)
 	}
-	if rel, ok := sandbox.PathWithin(sandbox.BindRoot(h), clean); !ok || rel == "." || !path.IsAbs(at) {
+	rel, ok := sandbox.PathWithin(sandbox.BindRoot(h), clean)
+	if below := ok && rel != "."; !path.IsAbs(at) || !below && !(h.s.info.Caps.BindsWorkdir && clean == boxWorkdir) {
 		return nil, fmt.Errorf("%w: bind %s: not below %s", sandbox.ErrInvalid, at, sandbox.BindRoot(h))
 	}
 	root, err := os.OpenRoot(hostDir)

@@ -33,7 +33,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 
 func TestSandboxesInfo(t *testing.T) {
 	standard := sandbox.Caps{
-		ShellConfined: true, BindsPerProcess: true, UniqueNames: true, KillBy: sandbox.KillByIncarnation,
+		ShellConfined: true, BindsPerProcess: true, BindsWorkdir: true, UniqueNames: true, KillBy: sandbox.KillByIncarnation,
 		CreateHorizon: sandbox.Immediate, VisibilityLag: sandbox.Immediate,
 	}
 	bound := standard

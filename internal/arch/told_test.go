@@ -63,10 +63,12 @@ var refusals = map[string]told{
 
 	"mount.ErrExists":        {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
 	"mount.ErrNotFound":      {absent, []string{"404 not_found"}},
+	"mount.ErrTakenOver":     {state, []string{"409 folder_taken_over"}},
 	"mount.ErrTaken":         {state, []string{"409 mount_taken"}},
 	"mount.ErrUndecided":     {fault, []string{"503 unavailable"}},
 	"mount.ErrUnavailable":   {fault, []string{"503 mount_unavailable"}},
-	"mount.MountError":       {fault, []string{"501 folder_unsupported", "503 folder_unavailable"}},
+	"mount.InUseError":       {state, []string{"409 folder_in_use"}},
+	"mount.MountError":       {fault, []string{"501 folder_unsupported", "501 workdir_unsupported", "503 folder_unavailable", "503 workdir_unavailable"}},
 	"mount.UnreachableError": {fault, []string{"501 storage_unreachable"}},
 	"mount.VersionError":     {state, []string{"409 conflict"}},
 
@@ -130,6 +132,7 @@ var refusals = map[string]told{
 	"session.ErrUnknown":           {fault, []string{"503 unknown_outcome"}},
 	"session.HeldError":            {state, []string{"409 held"}},
 	"session.LimitError":           {limit, []string{"429 conversation_limit", "429 session_limit", "429 work_limit"}},
+	"session.WorkdirError":         {fault, []string{"501 workdir_unsupported"}},
 	"session.errMute":              {fault, []string{"503 unavailable"}},
 	"session.errStalled":           {fault, []string{"503 unavailable"}},
 	"session.errUnconfigured":      {fault, []string{"503 unavailable"}},

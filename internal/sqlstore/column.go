@@ -14,7 +14,7 @@ import (
 // and where a scan puts them, in the same order. A row that an outer join did
 // not find is NULL in every column and stays zero.
 const (
-	sessionColumns      = `s.id, s.version, s.project, s.owner, s.name, s.environment_id, s.created_at, s.last_active_at, s.ended_at`
+	sessionColumns      = `s.id, s.version, s.project, s.owner, s.name, s.environment_id, s.durable_workdir, s.created_at, s.last_active_at, s.ended_at`
 	environmentColumns  = `e.id, e.version, e.project, e.created_by, e.name, e.created_at, e.deleted_at`
 	conversationColumns = `c.id, c.session_id, c.project, c.owner, c.agent, c.title, c.shared, c.created_at, c.last_active_at, c.closed_at`
 	sandboxColumns      = `b.id, b.version, b.session_id, b.environment_id, b.provider, b.sandbox_key, b.payer, b.deployment, b.spec,
@@ -28,7 +28,7 @@ const (
 )
 
 func sessionInto(s *session.Session) []any {
-	return []any{str(&s.ID), num(&s.Version), str(&s.Project), str(&s.Owner), str(&s.Name), str(&s.Environment),
+	return []any{str(&s.ID), num(&s.Version), str(&s.Project), str(&s.Owner), str(&s.Name), str(&s.Environment), flag{&s.DurableWorkdir},
 		moment{&s.CreatedAt}, moment{&s.LastActiveAt}, moment{&s.EndedAt}}
 }
 

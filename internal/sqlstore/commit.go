@@ -161,8 +161,8 @@ func (w *commit) unclaimed(ctx context.Context, id sandbox.ID, i sandbox.Incarna
 
 const (
 	insertSession = `INSERT INTO bunkroom_sessions
-		(id, version, project, owner, name, environment_id, created_at, last_active_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+		(id, version, project, owner, name, environment_id, durable_workdir, created_at, last_active_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	updateSession = `UPDATE bunkroom_sessions SET version = ?, name = ?, ended_at = ? WHERE id = ? AND version = ?`
 )
 
@@ -180,7 +180,7 @@ func (w *commit) session(ctx context.Context, s session.Session) error {
 		}
 	}
 	n, err := w.exec(ctx, insertSession, string(s.ID), s.Version, string(s.Project), string(s.Owner), s.Name,
-		orNull(s.Environment), micros(s.CreatedAt), micros(s.LastActiveAt), micros(s.EndedAt))
+		orNull(s.Environment), s.DurableWorkdir, micros(s.CreatedAt), micros(s.LastActiveAt), micros(s.EndedAt))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: session %s", session.ErrExists, s.ID)
 	}

@@ -43,8 +43,8 @@ const (
 	// this is none of them. Who finds that is refused, and waits for nobody. Others
 	// are counted once they hold the lock, for it may have become full since.
 	insertedClocked = `WITH f (is_full) AS MATERIALIZED (SELECT ` + isFull + `), k AS MATERIALIZED (SELECT l.at FROM (LOCKED) AS l (at, isolation) WHERE (SELECT NOT is_full FROM f)), s AS (
-		INSERT INTO bunkroom_sessions (id, version, project, owner, name, created_at, last_active_at, ended_at)
-		SELECT CAST(? AS text), 1, CAST(? AS text), CAST(? AS text), CAST(? AS text), k.at, k.at, CAST(? AS bigint) FROM k
+		INSERT INTO bunkroom_sessions (id, version, project, owner, name, durable_workdir, created_at, last_active_at, ended_at)
+		SELECT CAST(? AS text), 1, CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS boolean), k.at, k.at, CAST(? AS bigint) FROM k
 		ON CONFLICT DO NOTHING RETURNING id, project, created_at)`
 	insertSessionClocked = insertedClocked + ` SELECT f.is_full, s.created_at FROM f LEFT JOIN s ON true`
 	insertBothClocked    = insertedClocked + `, c AS (INSERT INTO bunkroom_conversations
@@ -119,7 +119,7 @@ func (w *commit) expectClocked(ctx context.Context, g session.Guard) error {
 func (w *commit) sessionClocked(ctx context.Context) error {
 	s, v := *w.Session, w.Conversation
 	text, what := insertSessionClocked, fmt.Sprintf("session %s", s.ID)
-	args := append(w.fullness(s, v), w.store.numbers(keysOf(w.Change)), string(s.ID), string(s.Project), string(s.Owner), s.Name, micros(s.EndedAt))
+	args := append(w.fullness(s, v), w.store.numbers(keysOf(w.Change)), string(s.ID), string(s.Project), string(s.Owner), s.Name, s.DurableWorkdir, micros(s.EndedAt))
 	w.together = v != nil && v.Session == s.ID && v.Project == s.Project &&
 		len(w.Expect)+len(w.Waited) == 0 && (w.Sandbox == nil || w.Sandbox.Version == 0) // no row that others have is to come before it
 	if w.together {

@@ -53,11 +53,18 @@ var bindChecks = []check{
 			}
 		}
 	}},
-	{"Refused", "a path that is not below the directory beside the working directory is ErrInvalid", func(e *env) {
+	{"Refused", "a path that is not below the directory beside the working directory is ErrInvalid, and so is the working directory unless the Caps say that it can be bound at", func(e *env) {
 		b := e.box()
+		if e.Info().Caps.BindsWorkdir != e.opts.BindsWorkdir {
+			e.fatalf("Caps.BindsWorkdir is %v", e.Info().Caps.BindsWorkdir)
+		}
 		l, _ := sandbox.As[sandbox.Binder](b.Sandbox)
 		root := sandbox.BindRoot(b)
-		for _, at := range []string{"", ".", "relative", b.Workdir(), b.Workdir() + "/inside", root, root + "/", root + "/..", root + "/../x", root + "foo/x", "/etc", "/", root + "/nul\x00"} {
+		refused := []string{"", ".", "relative", b.Workdir() + "/inside", root, root + "/", root + "/..", root + "/../x", root + "foo/x", "/etc", "/", root + "/nul\x00"}
+		if !e.opts.BindsWorkdir {
+			refused = append(refused, b.Workdir())
+		}
+		for _, at := range refused {
 			_, err := l.Bind(e.deadline(), e.TempDir(), at)
 			e.is(err, "bind at "+at, sandbox.ErrInvalid)
 		}

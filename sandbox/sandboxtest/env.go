@@ -23,6 +23,9 @@ type env struct {
 	sandbox.Provider
 	opts *Options
 	rule string
+	// bound: every handle has an empty directory bound at its working directory, of one machine the same.
+	bound bool
+	dirs  map[sandbox.Incarnation]string
 }
 
 func (e *env) fatalf(format string, args ...any) {
@@ -129,7 +132,16 @@ func (e *env) attach(ref sandbox.Ref) *box {
 	sb, err := e.Attach(e.deadline(), ref)
 	e.ok(err, "attach %s", ref.Name)
 	e.Cleanup(func() { sb.Close() })
-	return &box{sb, e}
+	b := &box{sb, e}
+	if e.bound {
+		dir, made := e.dirs[ref.Incarnation]
+		if !made {
+			dir = e.TempDir()
+			e.dirs[ref.Incarnation] = dir
+		}
+		b.bindWorkdir(dir)
+	}
+	return b
 }
 
 // box returns a handle on a machine of its own.

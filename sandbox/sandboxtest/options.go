@@ -20,6 +20,8 @@ type Options struct {
 	Shell []string
 	// Binds: the sandbox is a Binder. Otherwise As must not find one.
 	Binds bool
+	// BindsWorkdir: a directory can be bound at the working directory, and the Caps say so. Otherwise they must not.
+	BindsWorkdir bool
 	// Links: the sandbox is a Symlinker. Otherwise As must not find one.
 	Links bool
 	// Lists: the provider is a Lister. Otherwise As must not find one.

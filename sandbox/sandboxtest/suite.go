@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
-//			Binds: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 //		})
 //	}
 //
@@ -60,6 +60,14 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Stops", true, stopChecks},
 		{"Shell", opts.Shell != nil, shellChecks},
 		{"Binds", opts.Binds, bindChecks},
+		{"Workdir", opts.BindsWorkdir, workdirChecks},
+		{"BoundFiles", opts.BindsWorkdir, inBoundWorkdir(fileChecks)},
+		{"BoundWrites", opts.BindsWorkdir, inBoundWorkdir(writeChecks)},
+		{"BoundDirectories", opts.BindsWorkdir, inBoundWorkdir(dirChecks)},
+		{"BoundPaths", opts.BindsWorkdir, inBoundWorkdir(pathChecks)},
+		{"BoundLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(linkChecks)},
+		{"BoundEscapes", opts.BindsWorkdir && opts.Links, inBoundWorkdir(escapeChecks)},
+		{"BoundCommands", opts.BindsWorkdir, inBoundWorkdir(commandChecks)},
 		{"Lists", opts.Lists, listChecks},
 		{"Reaps", opts.Reaps, reapChecks},
 		{"Measures", opts.Measures, measureChecks},

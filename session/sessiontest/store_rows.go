@@ -45,7 +45,7 @@ func rowChecks() []check[*storeBench] {
 			}
 			want := b.load(r.address()).Session
 			s := r.session // as it was before the touch
-			s.Project, s.Owner, s.Environment = "elsewhere", bob, "borrowed"
+			s.Project, s.Owner, s.Environment, s.DurableWorkdir = "elsewhere", bob, "borrowed", true
 			s.CreatedAt, s.LastActiveAt = s.CreatedAt.Add(-time.Hour), s.LastActiveAt.Add(-time.Hour)
 			s.Name = "another"
 			b.commit(session.Change{Session: &s})
