@@ -73,6 +73,8 @@ lint: deps $(STATICCHECK)
 	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
+	@$(call in,.,go vet -tags s3 ./examples/quickstart)
+	@$(call in,.,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) -tags s3 ./examples/quickstart)
 	@$(call in,internal/tools/geesefs,go vet ./...)
 	@$(call in,internal/tools/geesefs,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
 	@$(call in,$(MODULES) internal/tools internal/tools/geesefs,go mod tidy -diff)
