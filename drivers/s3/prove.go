@@ -68,7 +68,8 @@ func (s *Signer) prove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t := trial{s.client(c), s.c.Bucket}
+		t := trial{client: s.client(c), bucket: s.c.Bucket}
+		t.h.add(c.AccessKey, c.SecretKey, c.SessionToken)
 		if err := t.list(ctx, own); err != nil {
 			return fmt.Errorf("credentials for a folder can't list it: %w", err)
 		}
@@ -126,6 +127,7 @@ func (s *Signer) client(c mount.Credentials) *sdk.Client {
 type trial struct {
 	client *sdk.Client
 	bucket string
+	h      hidden
 }
 
 func (t trial) list(ctx context.Context, below mount.Prefix) error {
@@ -133,18 +135,21 @@ func (t trial) list(ctx context.Context, below mount.Prefix) error {
 	if below != "" {
 		in.Prefix = aws.String(string(below))
 	}
-	_, err := t.client.ListObjectsV2(ctx, in)
-	return err
+	if _, err := t.client.ListObjectsV2(ctx, in); err != nil {
+		return t.h.clean(err)
+	}
+	return nil
 }
 
 // write tries to write an object, and deletes it if there is one then.
 func (t trial) write(ctx context.Context, below mount.Prefix) error {
 	key := string(below) + "prove"
 	_, err := t.client.PutObject(ctx, &sdk.PutObjectInput{Bucket: &t.bucket, Key: &key, Body: http.NoBody})
-	if err == nil {
-		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-		defer cancel()
-		_, _ = t.client.DeleteObject(detached, &sdk.DeleteObjectInput{Bucket: &t.bucket, Key: &key})
+	if err != nil {
+		return t.h.clean(err)
 	}
-	return err
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer cancel()
+	_, _ = t.client.DeleteObject(detached, &sdk.DeleteObjectInput{Bucket: &t.bucket, Key: &key})
+	return nil
 }

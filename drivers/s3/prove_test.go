@@ -157,6 +157,35 @@ func TestProveFakes(t *testing.T) {
 	}
 }
 
+// What a store repeats of the credentials is in no error.
+func TestProveTellsNoSecret(t *testing.T) {
+	secret := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			if err := r.ParseForm(); err != nil {
+				t.Error(err)
+			}
+			grant(w, request{form: r.Form}, minted(time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+			return
+		}
+		secret = r.Header.Get("X-Amz-Security-Token")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("<Error><Code>InvalidToken</Code><Message>bad token " + secret + "</Message></Error>"))
+	}))
+	defer server.Close()
+	signer, err := s3.New(s3.Config{
+		Bucket: bucketName, Endpoint: server.URL, RunDeadline: time.Hour,
+		Way: s3.AssumeRole{Role: role, Keys: func(context.Context) (s3.Keys, error) { return adminKeys(), nil }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = signer.Prove(t.Context())
+	if !errors.Is(err, mount.ErrUnavailable) || secret == "" || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "InvalidToken") {
+		t.Errorf("the token %q, and: %v", secret, err)
+	}
+}
+
 // Prove ends with its context, and by itself at a store that does not answer.
 func TestProveIsBounded(t *testing.T) {
 	signer, _ := fakeStore(t, follows)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bunkroom/bunkroom/drivers/geesefs"
 	"github.com/bunkroom/bunkroom/drivers/s3"
+	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/internal/weedtest"
 	"github.com/bunkroom/bunkroom/mount"
@@ -101,7 +102,7 @@ func TestCredentialsExpireUnderWrites(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	m, err := h.Mount(t.Context(), spec("0192f0c1-2ab4-7cde-8f01-000000000037"))
+	m, err := h.Mount(t.Context(), spec(mount.ID(id.New())))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/mount"
 )
@@ -20,7 +21,7 @@ import (
 // synced is there, byte for byte, nothing stays mounted, and no credentials lie about.
 func TestWholePath(t *testing.T) {
 	need.Long(t, "processes are killed and started anew")
-	for n, c := range []struct {
+	for _, c := range []struct {
 		name string
 		kill func(t *testing.T, c child, servers []int)
 	}{
@@ -43,7 +44,7 @@ func TestWholePath(t *testing.T) {
 			path, _ := program(t)
 			o := orders{
 				Endpoint: at.Endpoint, Program: path, Root: hostRoot(t), Private: t.TempDir(),
-				Folder: mount.ID("0192f0c1-2ab4-7cde-8f01-00000000010" + string(rune('0'+n))),
+				Folder: mount.ID(id.New()),
 				Write: map[string]string{
 					"notes.md":             "remember the milk\n",
 					"deep/er/Übergröße ☕":  "wide",
