@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .NOTPARALLEL:
-.PHONY: deps weed test check lint quick sim bench fmt clean
+.PHONY: deps weed test check lint quick sim soak bench fmt clean
 
 # The modules with tests; the published one is ".".
 MODULES := . internal/e2e
@@ -24,8 +24,9 @@ endef
 
 # deps asks for what each component is needed for, and installs what is missing
 # where it can: as root, on Debian and its like. The package postgresql starts a
-# server of its own, which no test uses: they start theirs with its programs.
-deps:
+# server of its own, which no test uses: they start theirs with its programs. The
+# S3 server is built.
+deps: $(WEED)
 	@missing=; \
 	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
 	command -v fusermount3 >/dev/null || missing="$$missing fuse3"; \
@@ -44,15 +45,15 @@ deps:
 		echo "without them the tests that need them skip, or fail where BUNKROOM_REQUIRE names them"; \
 	fi
 
-# weed builds the S3 server that the tests of drivers/s3 need, once for each
-# version: in about ten minutes. Without it they skip, and say so. With it,
-# "make weed test BUNKROOM_REQUIRE=all,weed" has them fail where it is missing.
+# weed is the S3 server that tests start: once for each version, in about five
+# minutes of one core from nothing, in seconds where Go has compiled it before.
 weed: $(WEED)
-
-$(WEED): internal/tools/weed/go.mod internal/tools/weed/go.sum
-	@mkdir -p $(@D)
 	@cd internal/tools/weed && go mod tidy -diff
-	nice go build -C internal/tools/weed -trimpath -ldflags '-s -w' -o $@ github.com/seaweedfs/seaweedfs/weed
+
+$(WEED): internal/tools/weed/go.mod internal/tools/weed/go.sum internal/tools/weed/build $(shell find internal/tools/weed -name '*.go') internal/tools/weed/less/empty
+	@mkdir -p $(@D)
+	@echo "==> building the S3 server of the tests"
+	@nice internal/tools/weed/build $@
 
 # test ends with the list of the tests that were skipped.
 test: deps
@@ -72,6 +73,8 @@ lint: deps $(STATICCHECK)
 	if [ -n "$$unformatted" ]; then echo "$$unformatted"; echo "these files are not formatted: make fmt"; exit 1; fi
 	@$(call in,$(MODULES),go vet ./...)
 	@$(call in,$(MODULES),STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
+	@$(call in,.,go vet -tags s3 ./examples/quickstart)
+	@$(call in,.,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) -tags s3 ./examples/quickstart)
 	@$(call in,internal/tools/geesefs,go vet ./...)
 	@$(call in,internal/tools/geesefs,STATICCHECK_CACHE=$(CACHE)/staticcheck $(STATICCHECK) ./...)
 	@$(call in,$(MODULES) internal/tools internal/tools/geesefs,go mod tidy -diff)
@@ -90,6 +93,11 @@ N    := 10000
 SEED := 0
 sim:
 	@go test ./internal/sim -run 'TestSchedules$$' -v -timeout 0 -sim.n=$(N) -sim.seed=$(SEED)
+
+# soak has the shortest credentials that a host can ask for expire three times under a
+# mounted folder that is written to: in half an hour. See docs/soak.md.
+soak: deps
+	@BUNKROOM_REQUIRE=weed,fuse go test ./internal/lab -run 'TestCredentialsExpireUnderWrites$$' -v -timeout 70m -life 15m
 
 # bench ends with a table: how many times as long ours takes as what stands
 # beside it in the same run.

@@ -20,7 +20,8 @@
 // confines them is the session policy that is sent along, and nothing else: see
 // [Policy]. A store that mints credentials and ignores that policy is not fit
 // for this package, and neither is one that can't mint any: then there are no
-// credentials, and never those of the host itself.
+// credentials, and never those of the host itself. [Signer.Prove] tells: a host
+// calls it when it starts.
 //
 // The role's trust policy names who may assume it: the host's user, or the
 // issuer. Where it names everybody there are stores at which a folder's

@@ -66,14 +66,12 @@ func (q quirks) handle(ctx context.Context, in middleware.InitializeInput, next 
 	return next.HandleInitialize(ctx, in)
 }
 
-// errBackslash says that a name can't be had at stores that are not AWS.
-var errBackslash = errors.New("this store can't have a backslash in a name")
-
 // nameable refuses a backslash in a key where the store is loose: there are
-// some that take it for a slash, and so for another file.
+// some that take it for a slash, and so for another file. What would be
+// written can't be, and what is read or deleted is not there.
 func (q quirks) nameable(parameters any) error {
 	var key *string
-	err := error(&types.NotFound{})
+	writes := false
 	switch p := parameters.(type) {
 	case *sdk.HeadObjectInput:
 		key = p.Key
@@ -82,16 +80,19 @@ func (q quirks) nameable(parameters any) error {
 	case *sdk.DeleteObjectInput:
 		key = p.Key
 	case *sdk.PutObjectInput:
-		key, err = p.Key, errBackslash
+		key, writes = p.Key, true
 	case *sdk.CreateMultipartUploadInput:
-		key, err = p.Key, errBackslash
+		key, writes = p.Key, true
 	case *sdk.CopyObjectInput:
-		key, err = p.Key, errBackslash
+		key, writes = p.Key, true
 	}
-	if q.loose && strings.Contains(aws.ToString(key), `\`) {
-		return err
+	switch {
+	case !q.loose || !strings.Contains(aws.ToString(key), `\`):
+		return nil
+	case writes:
+		return &NameError{Key: *key, Rule: "has a backslash, which this store may take for a slash"}
 	}
-	return nil
+	return &types.NotFound{}
 }
 
 // marked finds out whether there is an object of exactly that key. It would be

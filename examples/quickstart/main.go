@@ -3,23 +3,28 @@
 // durable folders as directories.
 //
 //	go run ./examples/quickstart [-data DIR] [-repo DIR] [-json]
+//	go run ./examples/quickstart -mounts s3 -bucket NAME -role ARN [-endpoint URL]
 //
 // Two agents work in one session on a copy of a source tree; a command that
 // would run for ever is stopped; the session ends and its machine is proven
 // gone; in a second session one of the agents finds the notes it left in the
 // first. At the end the bill is explained, line by line. It exits with 1 if a promise was not kept, and leaves nothing behind
 // but the data directory, which the next run uses again.
+//
+// With -mounts s3 the folders are in a bucket instead: of AWS, or of a store that
+// speaks as it does, with STS. The keys of a user who may assume the role are in
+// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. It proves first that the store
+// confines credentials to one folder, mints such, and has the folders mounted by
+// geesefs, which must be installed, with fuse3. What is missing it says.
 package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,10 +32,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/bunkroom/bunkroom/access"
-	"github.com/bunkroom/bunkroom/drivers/dir"
 	"github.com/bunkroom/bunkroom/drivers/local"
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/mount"
@@ -39,13 +42,19 @@ import (
 )
 
 func main() {
-	data := flag.String("data", filepath.Join(os.TempDir(), "bunkroom-quickstart"), "`directory` for the database, the sandboxes and the folders")
+	data := flag.String("data", "", "`directory` for the database, the sandboxes and the folders; empty = one in the temporary directory, or with -mounts s3 in the user's cache")
 	repo := flag.String("repo", ".", "source tree to copy into the sandbox")
 	asJSON := flag.Bool("json", false, "print the result as JSON on standard output, and the story on standard error")
+	f := folderFlags()
 	flag.Parse()
-	if flag.NArg() > 0 || *data == "" || *repo == "" {
+	given := true
+	flag.Visit(func(f *flag.Flag) { given = given && (f.Name != "data" || *data != "") })
+	if flag.NArg() > 0 || !given || *repo == "" || !f.valid() {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if *data == "" {
+		*data = f.dataDir()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -55,7 +64,7 @@ func main() {
 	if *asJSON {
 		out = os.Stderr
 	}
-	s := &story{out: out}
+	s := &story{out: out, folders: f}
 	if err := s.run(ctx, *data, *repo); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // what else went wrong came of it
@@ -92,6 +101,7 @@ type story struct {
 	Promises  []promise `json:"promises"`
 	Kept      bool      `json:"all_promises_kept"`
 
+	folders  *folders
 	rooms    *session.Service
 	machines map[sandbox.Incarnation]bool
 }
@@ -126,6 +136,9 @@ func directory(_ context.Context, q access.Question) (access.Facts, error) {
 }
 
 func (s *story) run(ctx context.Context, data, repo string) error {
+	if err := s.folders.usable(); err != nil {
+		return err
+	}
 	repo, err := directoryAt(repo)
 	if err != nil {
 		return err
@@ -238,7 +251,7 @@ func (s *story) again(ctx context.Context, you access.Actor, mark, data string) 
 		return err
 	}
 	s.end(ctx, second.ID)
-	s.Notes = filepath.Join(data, "folders")
+	s.Notes = s.folders.where
 	s.promise("every machine that was made is proven gone", s.Made == 2 && s.Destroyed == 2, fmt.Sprintf("%d of %d", s.Destroyed, s.Made))
 	left, err := os.ReadDir(filepath.Join(data, "sandboxes", "machines"))
 	s.promise("nothing of them is left on disk", err == nil && len(left) == 0, fmt.Sprintf("%d directories", len(left)))
@@ -264,13 +277,20 @@ func (s *story) open(ctx context.Context, data string) (closeAll func(), err err
 	if err != nil {
 		return nil, errors.Join(err, boxes.Close())
 	}
-	closeAll = func() { db.Close(); boxes.Close() }
-	folders, foldersErr := dir.New(filepath.Join(data, "folders"))
-	secret, secretErr := keySecret(filepath.Join(data, "secret"))
-	if err := errors.Join(db.Migrate(ctx), foldersErr, secretErr); err != nil {
+	mounter, err := s.folders.open(ctx, s, data)
+	closeAll = func() {
+		s.folders.close(s)
+		db.Close()
+		boxes.Close()
+	}
+	if err != nil {
 		return closeAll, err
 	}
-	mounts, err := mount.New(mount.Config{Store: db.Mounts(), Mounter: folders, Policy: mount.Required})
+	secret, secretErr := keySecret(filepath.Join(data, "secret"))
+	if err := errors.Join(db.Migrate(ctx), secretErr); err != nil {
+		return closeAll, err
+	}
+	mounts, err := mount.New(mount.Config{Store: db.Mounts(), Mounter: mounter, Policy: mount.Required})
 	if err != nil {
 		return closeAll, err
 	}
@@ -375,85 +395,4 @@ func (s *story) command(ctx context.Context, w *session.Work, who string, c sand
 		s.say("%s   (%v, code %d)", who, exit.Reason, exit.Code)
 	}
 	return exit, err
-}
-
-// copyTree copies the files and links below repo into the working directory,
-// without the data directory if that lies below. It returns a file to sign:
-// the first of README.md and whatever else there is.
-func (s *story) copyTree(ctx context.Context, sb sandbox.Sandbox, repo string) (first string, err error) {
-	links, _ := sandbox.As[sandbox.Symlinker](sb)
-	err = filepath.WalkDir(repo, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(repo, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case path == s.Data:
-			return filepath.SkipDir
-		case !utf8.ValidString(d.Name()):
-			s.say("Left out %q: paths in a sandbox are UTF-8.", rel)
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
-		case s.Files == 50_000:
-			return fmt.Errorf("%s has more than %d files: too many for a demonstration", repo, s.Files)
-		case d.Type()&fs.ModeSymlink != 0 && links != nil:
-			text, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return links.Symlink(ctx, text, rel)
-		case d.IsDir():
-			return sb.FS().Mkdir(ctx, rel)
-		case !d.Type().IsRegular():
-			return nil
-		}
-		if rel == "README.md" || first == "" && !strings.HasPrefix(rel, ".git/") {
-			first = rel
-		}
-		s.Files++
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return sandbox.WriteFile(ctx, sb.FS(), rel, data, &sandbox.CreateOptions{Mode: info.Mode().Perm()})
-	})
-	if err == nil && first == "" {
-		err = fmt.Errorf("%s has no files", repo)
-	}
-	return first, err
-}
-
-// directoryAt is the absolute path, without links, of a directory.
-func directoryAt(path string) (string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return "", errors.Join(err, fmt.Errorf("%s is not a directory", path))
-	}
-	return filepath.Abs(path)
-}
-
-// keySecret reads the secret that keys are derived from, or makes one: whole, or not at all.
-func keySecret(path string) ([]byte, error) {
-	secret, err := os.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, err
-	}
-	secret = make([]byte, sandbox.MinSecret)
-	rand.Read(secret)
-	if err := os.WriteFile(path+".new", secret, 0o600); err != nil {
-		return nil, err
-	}
-	return secret, os.Rename(path+".new", path)
 }

@@ -34,6 +34,7 @@ var house = []room{
 	{Path: "internal/pgtest", Floor: 0},
 	{Path: "internal/weedtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},
+	{Path: "internal/lab", Floor: 0, Only: []string{}}, // tests only, which import the drivers
 	{Path: "internal/sim", Floor: 0, Only: []string{}}, // tests only, which import the drivers
 	{Path: "billing", Floor: 1, Only: []string{"access"}},
 	{Path: "sandbox", Floor: 1, Only: []string{"access"}},

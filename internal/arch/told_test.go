@@ -61,6 +61,9 @@ var refusals = map[string]told{
 	"billing.OverflowError": {input, []string{"400 out_of_range"}},
 	"billing.RefusedError":  {limit, []string{"402 payment_required", "429 work_limit"}},
 
+	"drivers/s3.ErrUnconfined": {fault, []string{"503 storage_unconfined"}},
+	"drivers/s3.NameError":     {input, []string{"422 invalid_path"}},
+
 	"mount.ErrExists":        {state, []string{"409 mount_exists"}}, // what has the slug can be seen by who asked: no slug that is asked for is a protected one's
 	"mount.ErrNotFound":      {absent, []string{"404 not_found"}},
 	"mount.ErrTakenOver":     {state, []string{"409 folder_taken_over"}},

@@ -25,19 +25,19 @@ const (
 	Git   = "git"
 	// Postgres is the programs of its server. Tests start one of their own: one that runs already is left alone.
 	Postgres = "postgres"
+	// Weed is SeaweedFS, a store that speaks S3 and mints scoped credentials.
+	// Tests start a server of their own.
+	Weed = "weed"
 )
 
 // Components that "make deps" does not install.
 const (
-	// Weed is SeaweedFS, a store that speaks S3 and mints scoped credentials.
-	// Tests start a server of their own; "make weed" builds it.
-	Weed    = "weed"
 	Proc    = "proc"    // the proc file system
 	Geesefs = "geesefs" // the program, on PATH
 )
 
 // All is what BUNKROOM_REQUIRE=all stands for.
-func All() []string { return []string{Bwrap, FUSE, Git, Postgres} }
+func All() []string { return []string{Bwrap, FUSE, Git, Postgres, Weed} }
 
 // Missing ends t because component is missing: with a skip, or a failure
 // where it is required. why is a sentence that says what was looked for.

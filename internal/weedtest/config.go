@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -61,7 +62,7 @@ func arguments(dir, data, config string, p ports) []string {
 }
 
 // writeConfig writes who may what: nobody anything, but the user and the role.
-func writeConfig(name, issuer string) error {
+func writeConfig(name, issuer string, ttl time.Duration) error {
 	type object = map[string]any
 	type list = []any
 	allow := func(actions, resource string) object {
@@ -79,7 +80,7 @@ func writeConfig(name, issuer string) error {
 			"credentials": list{object{"accessKey": AccessKey, "secretKey": SecretKey}},
 		}},
 		"sts": object{
-			"tokenDuration": ShortTTL.String(), "maxSessionLength": "12h", "issuer": "weedtest",
+			"tokenDuration": ttl.String(), "maxSessionLength": "12h", "issuer": "weedtest",
 			"signingKey": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
 		},
 		"providers": list{object{"name": provider, "type": "oidc", "enabled": true, "config": object{

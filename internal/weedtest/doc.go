@@ -15,5 +15,5 @@
 //		…
 //	}
 //
-// The program is built by "make weed", into .cache/bin at the root of the module.
+// The program is built by "make deps", into .cache/bin at the root of the module.
 package weedtest

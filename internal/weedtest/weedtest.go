@@ -1,6 +1,7 @@
 package weedtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,8 @@ const (
 	Role     = "arn:aws:iam::role/weedtest"
 	Audience = "weedtest" // whom the tokens are for
 	Region   = "us-east-1"
-	// ShortTTL is how long credentials live for which no time is asked.
+	// ShortTTL is how long credentials live for which no time is asked, where
+	// Server names no other: far less than can be asked for, which is 15 minutes.
 	ShortTTL = 3 * time.Second
 )
 
@@ -45,11 +47,15 @@ type Access struct {
 type Server struct {
 	// PublicKeys returns a JSON Web Key Set: the keys of the issuer.
 	PublicKeys func() ([]byte, error)
+	// TTL is how long credentials live for which no time is asked; 0 = ShortTTL.
+	TTL time.Duration
 
 	once    sync.Once
 	access  Access
 	issuer  *httptest.Server
 	dir     string
+	program string
+	ports   ports
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 	missing string        // why there can't be one on this machine
@@ -70,12 +76,25 @@ func (s *Server) Start(t testing.TB) Access {
 	return s.access
 }
 
-// Stop ends the server, if it was started, and removes its data.
-func (s *Server) Stop() {
+// Kill ends the server as a crash does; its data stay. Nothing else of it is called at the same time.
+func (s *Server) Kill() {
 	if s.process != nil {
-		_ = s.process.Process.Kill() // what it holds is thrown away
+		_ = s.process.Process.Kill()
 		<-s.ended
 	}
+}
+
+// Restart starts a server that was killed again: with its data, and where it was before.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if err := s.run(); err != nil {
+		t.Fatalf("weedtest: %v", err)
+	}
+}
+
+// Stop ends the server, if it was started, and removes its data.
+func (s *Server) Stop() {
+	s.Kill()
 	if s.issuer != nil {
 		s.issuer.Close()
 	}
@@ -85,8 +104,8 @@ func (s *Server) Stop() {
 }
 
 func (s *Server) start() {
-	program, err := find()
-	if err != nil {
+	var err error
+	if s.program, err = find(); err != nil {
 		s.missing = err.Error()
 		return
 	}
@@ -97,7 +116,10 @@ func (s *Server) start() {
 	}
 	// Somebody else may take a port before the server does. It then ends, and is given others.
 	for range 3 {
-		if s.err = s.run(program); s.err == nil || !errors.Is(s.err, errEnded) {
+		if s.ports, s.err = freePorts(); s.err != nil {
+			return
+		}
+		if s.err = s.run(); s.err == nil || !errors.Is(s.err, errEnded) {
 			return
 		}
 	}
@@ -121,13 +143,9 @@ func (s *Server) serveKeys(w http.ResponseWriter, _ *http.Request) {
 var errEnded = errors.New("the server has ended")
 
 // run starts the program once and waits until it answers.
-func (s *Server) run(program string) error {
-	p, err := freePorts()
-	if err != nil {
-		return err
-	}
+func (s *Server) run() error {
 	config := filepath.Join(s.dir, "config.json")
-	if err := writeConfig(config, s.access.Issuer); err != nil {
+	if err := writeConfig(config, s.access.Issuer, cmp.Or(s.TTL, ShortTTL)); err != nil {
 		return err
 	}
 	data := filepath.Join(s.dir, "data")
@@ -139,7 +157,7 @@ func (s *Server) run(program string) error {
 		return err
 	}
 	defer said.Close()
-	cmd := exec.Command(program, append([]string{"-logtostderr=true"}, arguments(s.dir, data, config, p)...)...)
+	cmd := exec.Command(s.program, append([]string{"-logtostderr=true"}, arguments(s.dir, data, config, s.ports)...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.dir, said, said, attributes()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + s.dir}
 	if err := cmd.Start(); err != nil {
@@ -147,8 +165,8 @@ func (s *Server) run(program string) error {
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
-	s.access.Endpoint = "http://" + net.JoinHostPort(loopback, strconv.Itoa(p.s3))
-	if err := ready(s.access.Endpoint, p, ended); err != nil {
+	s.access.Endpoint = "http://" + net.JoinHostPort(loopback, strconv.Itoa(s.ports.s3))
+	if err := ready(s.access.Endpoint, s.ports, ended); err != nil {
 		_ = cmd.Process.Kill()
 		<-ended
 		text, _ := os.ReadFile(said.Name())
@@ -189,7 +207,7 @@ func answers(client *http.Client, url string) bool {
 }
 
 // find is where the program is: in .cache/bin at the root of the module, by
-// the name "make weed" gives it, or on PATH.
+// the name "make deps" gives it, or on PATH.
 func find() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -208,7 +226,7 @@ func find() (string, error) {
 			if program, err := exec.LookPath("weed"); err == nil {
 				return program, nil
 			}
-			return "", fmt.Errorf("no weed on PATH, and no .cache/bin/weed-%s, which \"make weed\" builds", version)
+			return "", fmt.Errorf("no weed on PATH, and no .cache/bin/weed-%s, which \"make deps\" builds", version)
 		}
 		if dir == filepath.Dir(dir) {
 			return "", errors.New("the root of the module was not found")
