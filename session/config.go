@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -148,7 +149,7 @@ func New(c Config) (*Service, error) {
 		Catalog: &Catalog{rows: rows, newID: c.NewID},
 		Runner:  runner,
 		Keeper: &Keeper{
-			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease}, mine: runner.has, settleLate: runner.settleLate, draining: runner.isDraining,
+			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease, new(sync.Map)}, mine: runner.has, settleLate: runner.settleLate, draining: runner.isDraining,
 			replica: c.Replica, process: process, idleAfter: c.IdleAfter, log: c.Log,
 			purging: purging{c.Purgers, runner.cancel},
 		},

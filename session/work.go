@@ -42,6 +42,7 @@ type Work struct {
 	stamped chan struct{} // closed once it is noted when ctx has ended
 	stopped time.Time     // and when that was, on the local clock; read once stamped is closed
 	unhook  func() bool   // keeps the end of ctx from closing sb
+	saying  chan struct{} // holds a token while the gate is told something
 
 	safe atomic.Pointer[time.Time] // until when, on the local monotonic clock, something new may be started
 
