@@ -22,6 +22,7 @@ type Keeper struct {
 	leases   Leases
 	accounts accounts
 	mine     func(work string) bool // whether a work is open in this process, or to be accounted for
+	doubts   *doubts                // those of this process of which something may run though they are closed
 	// settleLate accounts for works of this process that were closed while that could not be done.
 	settleLate func(context.Context) error
 	draining   func() bool // whether no work may begin in it any more

@@ -39,6 +39,7 @@ type Runner struct {
 	// unsettled are works that were closed and could not be accounted for, by id.
 	unsettled map[string]*Work
 	late      chan struct{} // holds a token while they are accounted for
+	doubts    *doubts
 }
 
 // grace is what is left of a lease when its work is stopped; twice that is left when it is told to.

@@ -126,7 +126,7 @@ func (r *Runner) settleLate(ctx context.Context) error {
 		w.tried = time.Now()
 		bounded, cancel := context.WithTimeout(ctx, cleanup)
 		err := w.finish(bounded)
-		if err == nil {
+		if err == nil && !r.doubts.has(w.id) {
 			err = r.giveBack(bounded, w.lease)
 		}
 		cancel()
