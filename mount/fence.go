@@ -9,10 +9,10 @@ const (
 	fenceEnd   = "<!-- bunkroom: end -->"
 )
 
-// fenced is a block as FenceGuidance writes it, also after an editor has
+// guidanceBlock is a block as FenceGuidance writes it, also after an editor has
 // changed the ends of its lines; fence is either of the two lines.
 var (
-	fenced = regexp.MustCompile(`\r?\n?` + fenceBegin + `[ \t]*\r?\n(?s:.*?)` + fenceEnd + `[ \t]*(\r?\n|$)`)
+	guidanceBlock = regexp.MustCompile(`\r?\n?` + fenceBegin + `[ \t]*\r?\n(?s:.*?)` + fenceEnd + `[ \t]*(\r?\n|$)`)
 	fence  = regexp.MustCompile(fenceBegin + `|` + fenceEnd)
 )
 
@@ -33,5 +33,5 @@ func FenceGuidance(instructions, guidance string) string {
 // what was said of one run would become the author's own words. A mark that
 // has lost its other is taken out alone, for what follows it may be the author's.
 func StripGuidance(text string) string {
-	return fence.ReplaceAllString(fenced.ReplaceAllString(text, ""), "")
+	return fence.ReplaceAllString(guidanceBlock.ReplaceAllString(text, ""), "")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -143,13 +144,13 @@ func New(c Config) (*Service, error) {
 	}
 	runner := &Runner{
 		rows: rows, machines: machines, leases: c.Leases, gate: c.Gate, mounts: c.Mounts, process: process, replica: c.Replica,
-		lease: c.Lease, holding: c.Hold, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{}, unsettled: map[string]*Work{}, late: make(chan struct{}, 1),
+		lease: c.Lease, holding: c.Hold, now: c.Now, newID: c.NewID, log: c.Log, works: map[string]*Work{}, unsettled: map[string]*Work{}, late: make(chan struct{}, 1), doubts: new(doubts),
 	}
 	return &Service{
 		Catalog: &Catalog{rows: rows, newID: c.NewID, workdirs: c.Mounts != nil && c.Mounts.Workdirs()},
 		Runner:  runner,
 		Keeper: &Keeper{
-			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease}, mine: runner.has, settleLate: runner.settleLate, draining: runner.isDraining,
+			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease, new(sync.Map)}, mine: runner.has, doubts: runner.doubts, settleLate: runner.settleLate, draining: runner.isDraining,
 			replica: c.Replica, process: process, idleAfter: c.IdleAfter, log: c.Log,
 			purging: purging{c.Purgers, runner.cancel},
 		},

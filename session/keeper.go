@@ -22,6 +22,7 @@ type Keeper struct {
 	leases   Leases
 	accounts accounts
 	mine     func(work string) bool // whether a work is open in this process, or to be accounted for
+	doubts   *doubts                // those of this process of which something may run though they are closed
 	// settleLate accounts for works of this process that were closed while that could not be done.
 	settleLate func(context.Context) error
 	draining   func() bool // whether no work may begin in it any more
@@ -45,6 +46,13 @@ const (
 	reclaimEvery = 30 * time.Second
 	slotsEvery   = 30 * time.Second
 	moneyEvery   = 10 * time.Minute
+	forgetEvery  = time.Hour
+)
+
+// Leases that nobody has had for forgetUnused are forgotten, forgetBatch at a time.
+const (
+	forgetUnused = 7 * 24 * time.Hour
+	forgetBatch  = 200
 )
 
 // Serve does the Keeper's own chores, and more of the host's, until ctx ends,
@@ -91,6 +99,7 @@ func (k *Keeper) chores() []Chore {
 		{Name: "reclaim " + here, Every: reclaimEvery, Run: k.reclaimChore},
 		{Name: "slots " + k.replica, Every: slotsEvery, Run: k.freeSlots},
 		{Name: "sweep " + here, Every: sweepEvery, Run: k.sweepChore},
+		{Name: "forget", Every: forgetEvery, Run: k.forgetLeases},
 	}
 	if _, ok := k.accounts.gate.(billing.StorageMeter); ok {
 		own = append(own, Chore{Name: "storage", Every: storageEvery, Run: k.storageChore})
@@ -116,6 +125,16 @@ func (k *Keeper) reclaimChore(ctx context.Context) error {
 			"failed", rep.Failed, "capped", rep.Capped != 0)
 	}
 	return err
+}
+
+// forgetLeases drops what is kept of leases that nobody will have again, such
+// as those of processes that have died and of shells that were closed.
+func (k *Keeper) forgetLeases(ctx context.Context) error {
+	for {
+		if n, err := k.leases.Forget(ctx, forgetUnused, forgetBatch); err != nil || n < forgetBatch {
+			return err
+		}
+	}
 }
 
 func checkChores(own, more []Chore) error {

@@ -43,6 +43,16 @@ type Leases interface {
 	// work lease, which may have many holders, the one that lasts longest.
 	// ErrNotFound: nobody has it.
 	Held(ctx context.Context, kind LeaseKind, name string) (Lease, error)
+
+	// Forget drops what is kept of names that nobody has a lease on and that were
+	// acquired last longer than unused ago, at most limit of them, longest unused first; it returns
+	// how many, and fewer than limit say that there is no more. A lease of one holder that
+	// was not released must have expired that long ago too. A work lease that was not
+	// released stays, expired or not, and all that is kept of its name.
+	//
+	// No fence goes back for it: whatever is acquired afterwards has a greater
+	// one than any that was forgotten. *access.FieldError: unused or limit is not over 0.
+	Forget(ctx context.Context, unused time.Duration, limit int) (int, error)
 }
 
 // LeaseKind is what a lease is for.

@@ -113,7 +113,13 @@ func (o *opening) slot(ctx context.Context) (err error) {
 		return err
 	}
 	o.Work.held(asked)
-	o.undone = append(o.undone, func(ctx context.Context) error { return o.runner.leases.Release(ctx, o.lease) })
+	o.undone = append(o.undone, func(ctx context.Context) error {
+		if o.alive.Load() != nil {
+			o.runner.doubts.add(o.Work.id, o.until)
+			return nil
+		}
+		return o.runner.leases.Release(ctx, o.lease)
+	})
 	return nil
 }
 
@@ -152,7 +158,7 @@ func (o *opening) machine(context.Context) (err error) {
 	o.sb, o.in.Sandbox = sb, as.Sandbox
 	o.knows(as.Sandbox)
 	o.undone = append(o.undone, func(ctx context.Context) error {
-		closed := o.sb.Close()
+		closed := o.shut()
 		return errors.Join(closed, o.vacate(ctx, closed))
 	})
 	if o.in.Session.DurableWorkdir && replaced(before, as.Sandbox) {
@@ -191,9 +197,13 @@ func (o *opening) folders(context.Context) (err error) {
 // outcome. Where the steps took longer than the hold lasts, or the machine is
 // not of the size that was asked for, who pays is asked again first.
 func (o *opening) start(ctx context.Context) error {
-	sb, r := o.sb, o.runner
-	o.unhook = context.AfterFunc(o.ctx, func() { sb.Close() }) // what runs is stopped with the work
-	o.undone = append(o.undone, func(context.Context) error { o.unhook(); return nil })
+	r := o.runner
+	o.hooked = make(chan struct{})
+	o.unhook = context.AfterFunc(o.ctx, func() { // what runs is stopped with the work
+		defer close(o.hooked)
+		_ = o.shut() // which Close tells of
+	})
+	o.undone = append(o.undone, func(context.Context) error { o.unhooked(); return nil })
 	late := !o.bill.until.IsZero() && time.Since(o.asked) >= r.lease
 	if other := billing.Class(o.in.Sandbox.Spec.Class) != o.class; !o.free && (late || other) {
 		if err := r.gate.Release(ctx, o.bill.ticket); err != nil {

@@ -40,6 +40,7 @@ type Runner struct {
 	// unsettled are works that were closed and could not be accounted for, by id.
 	unsettled map[string]*Work
 	late      chan struct{} // holds a token while they are accounted for
+	doubts    *doubts
 }
 
 // grace is what is left of a lease when its work is stopped; twice that is left when it is told to.
@@ -94,7 +95,7 @@ func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work
 	}
 	w := &Work{
 		runner: r, id: r.newID(), session: in.Session.ID, environment: in.Session.Environment, conversation: in.Conversation.ID,
-		free: true, vouched: in.vouched, bill: bill{ttl: r.holding},
+		free: true, vouched: in.vouched, bill: bill{ttl: r.holding}, saying: make(chan struct{}, 1),
 		entry: entry{actor: a, object: string(q.Conversation) + string(q.Session), session: in.Session, conversation: in.Conversation},
 	}
 	if lost := in.Sandbox; lost.State == sandbox.Lost && lost.Generation == q.AcceptLoss {

@@ -50,9 +50,17 @@ func (w *Work) moment() (now, vouched time.Time) {
 	return now, w.until.Add(-w.runner.grace())
 }
 
+// say tells the gate of u. A call that is not waited for any more is still
+// under way: until it has returned the gate is told nothing else of this work.
 func (w *Work) say(ctx context.Context, u billing.Usage) (billing.Ticket, error) {
+	select {
+	case w.saying <- struct{}{}:
+	case <-ctx.Done():
+		return billing.Ticket{}, fmt.Errorf("session: the gate has not answered the call before: %w", context.Cause(ctx))
+	}
 	old := w.bill.ticket
 	return guarded(ctx, func(ctx context.Context) (billing.Ticket, error) {
+		defer func() { <-w.saying }()
 		if d, ok := ctx.Deadline(); ok { // a gate whose ledger hangs hears of it in time to say what becomes of the work
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, time.Until(d)*3/4)
@@ -118,7 +126,7 @@ func (r *Runner) settleLate(ctx context.Context) error {
 		w.tried = time.Now()
 		bounded, cancel := context.WithTimeout(ctx, cleanup)
 		err := w.finish(bounded)
-		if err == nil {
+		if err == nil && !r.doubts.has(w.id) {
 			err = r.giveBack(bounded, w.lease)
 		}
 		cancel()

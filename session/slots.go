@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -43,7 +44,9 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 				err = k.accounts.close(ctx, l)
 			}
 			if err == nil && quiet {
-				err = k.leases.Release(ctx, l)
+				if err = k.leases.Release(ctx, l); err == nil {
+					k.doubts.settle(l.Holder)
+				}
 			}
 			if err != nil {
 				fault = errors.Join(fault, fmt.Errorf("session: slot of work %s in session %s: %w", l.Holder, l.Name, err))
@@ -53,6 +56,9 @@ func (k *Keeper) freeSlots(ctx context.Context) error {
 			}
 		}
 		if len(expired) < limit {
+			k.doubts.prune(time.Now(), func(work string) bool {
+				return k.mine(work) || slices.ContainsFunc(expired, func(l Lease) bool { return l.Holder == work })
+			})
 			return fault
 		}
 	}
@@ -74,7 +80,8 @@ func (k *Keeper) abandoned(ctx context.Context, l Lease) (bool, error) {
 }
 
 // quiet reports whether nothing runs any more of the work whose lease has run
-// out. A work of this very process is quiet once it is closed and accounted for. Of another's it takes
+// out. A work of this very process is quiet once it is closed and accounted for, unless
+// its processes could not be stopped then. Of such a one, and of another's, it takes
 // the machines: those it may have worked in earlier are proven gone where the outbox
 // has no entry of its sandbox; in the present one nothing runs, or what the work has
 // started is ended now, and nothing else.
@@ -82,7 +89,9 @@ func (k *Keeper) abandoned(ctx context.Context, l Lease) (bool, error) {
 // The holder may be alive, and merely have been asleep: it starts nothing once its lease has run out.
 func (k *Keeper) quiet(ctx context.Context, l Lease, mute mutes) (bool, error) {
 	if l.Replica == k.process {
-		return !k.mine(l.Holder), nil
+		if mine := k.mine(l.Holder); mine || !k.doubts.has(l.Holder) {
+			return !mine, nil
+		}
 	}
 	known, err := k.machines.rows.store.Known(ctx, []sandbox.TombstoneKey{{Sandbox: l.Sandbox}})
 	switch {

@@ -39,12 +39,15 @@ type Work struct {
 	clock   storeClock
 	began   time.Time // on the clock of reports
 
-	begins  chan struct{} // tells the heartbeat that work begins
-	beating chan struct{} // closed when the heartbeat has ended
-	quit    chan struct{} // closed to end it
-	stamped chan struct{} // closed once it is noted when ctx has ended
-	stopped time.Time     // and when that was, on the local clock; read once stamped is closed
-	unhook  func() bool   // keeps the end of ctx from closing sb
+	begins  chan struct{}         // tells the heartbeat that work begins
+	beating chan struct{}         // closed when the heartbeat has ended
+	quit    chan struct{}         // closed to end it
+	stamped chan struct{}         // closed once it is noted when ctx has ended
+	stopped time.Time             // and when that was, on the local clock; read once stamped is closed
+	unhook  func() bool           // keeps the end of ctx from closing sb
+	hooked  chan struct{}         // closed once the end of ctx has closed sb
+	alive   atomic.Pointer[error] // why sb could not be closed, the first time; nil = it could, or was not yet
+	saying  chan struct{}         // holds a token while the gate is told something
 
 	safe atomic.Pointer[time.Time] // until when, on the local monotonic clock, something new may be started
 
@@ -173,7 +176,8 @@ func (w *Work) halt(cause error) {
 // or not ctx has ended, in at most half a minute. Called again, it returns the same.
 //
 // An error means that something of this failed; everything else was done all
-// the same. Where it is the accounting, the work keeps its slot, and the [Keeper] of this
+// the same. Where what it started could not be stopped, it is charged no more and keeps its slot: a [Keeper], of whichever
+// process, gives that back once its lease has run out and nothing runs of it for certain. Where it is the accounting, the work keeps its slot, and the [Keeper] of this
 // process goes on trying: up to the moment at which the work stopped it is charged, and then its slot is freed.
 // Should the process die before that, or have no Keeper that serves, the Keeper of another
 // closes the account as of any work whose process has died: up to its last heartbeat, and for one interval.
@@ -182,13 +186,13 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 		ctx, cancel := detached(ctx)
 		defer cancel()
 		r, cause := w.runner, context.Cause(w.ctx)
-		w.unhook()
+		w.unhooked()
 		w.halt(ErrClosed)
 		if !w.bill.begun() { // closed before the heartbeat heard that work begins
 			w.starts()
 		}
 		err := w.carried.Release(ctx)
-		closed := w.sb.Close()
+		closed := w.shut()
 		if err != nil { // with the handle closed nothing is bound any more: what is left is the host's side
 			err = w.carried.Release(ctx)
 		}
@@ -204,7 +208,10 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 			Began: w.began, Ended: r.now(), Used: w.bill.took(), Free: w.free, Unheld: w.unheld,
 			Replaced: w.replaced, Mounts: w.Mounts(), Cause: cause,
 		}
-		if settled == nil { // else the Keeper settles, and gives it back
+		switch alive := w.alive.Load() != nil; {
+		case alive: // the Keeper gives it back once nothing runs for certain
+			r.doubts.add(w.id, w.until) // which may have been renewed since
+		case settled == nil: // else the Keeper settles, and gives it back
 			err = errors.Join(err, r.giveBack(ctx, w.lease))
 		}
 		w.err = err
@@ -217,6 +224,27 @@ func (w *Work) Close(ctx context.Context) (Report, error) {
 	})
 	<-w.closed
 	return w.report, w.err
+}
+
+// unhooked keeps the end of ctx from closing sb, or waits until it has.
+func (w *Work) unhooked() {
+	if !w.unhook() {
+		<-w.hooked
+	}
+}
+
+// shut closes the handle on the machine, which stops what runs through it. Where
+// that fails once, nothing that comes of another try proves that it has stopped:
+// what is closed already is closed successfully.
+func (w *Work) shut() error {
+	err := w.sb.Close()
+	if err != nil && w.alive.CompareAndSwap(nil, &err) {
+		w.runner.doubts.add(w.id, time.Now())
+	}
+	if first := w.alive.Load(); first != nil {
+		return *first
+	}
+	return nil
 }
 
 // knows notes what the store knows of when the machine's disk was measured.

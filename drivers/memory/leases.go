@@ -111,6 +111,38 @@ func (s leaseStore) Expired(ctx context.Context, limit int) ([]session.Lease, er
 	return found[:min(limit, len(found))], nil
 }
 
+// Forget drops leases that have expired long ago. There is nothing else to
+// forget: what was released has left nothing, and all fences come of one counter.
+func (s leaseStore) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case unused <= 0:
+		return 0, &access.FieldError{Field: "unused", Rule: "must be over 0"}
+	case limit < 1:
+		return 0, &access.FieldError{Field: "limit", Rule: "must be at least 1"}
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var found []session.Lease
+	for on, held := range db.leases {
+		for _, l := range held {
+			if on.kind != session.LeaseWork && !db.clock().Before(l.Until.Add(unused)) {
+				found = append(found, l)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b session.Lease) int {
+		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Fence, b.Fence))
+	})
+	found = found[:min(limit, len(found))]
+	for _, l := range found {
+		delete(db.leases, leaseOn{l.Kind, l.Name}) // it has one holder
+	}
+	return len(found), nil
+}
+
 // keep stores a lease until asked.For from now and returns it as asked. What
 // is asked each time is not part of what is stored.
 func (db *DB) keep(l, asked session.Lease, now time.Time) session.Lease {

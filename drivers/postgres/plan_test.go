@@ -27,6 +27,7 @@ func populate(t testing.TB, db *postgres.DB, n int) {
 		`INSERT INTO bunkroom_outbox (sandbox_id, generation, name, provider, payer, deployment, since)
 			SELECT 'b' || i, 1, '', '', '', '', i FROM generate_series(1, $1::bigint) AS i WHERE i % 10 = 0`,
 		`INSERT INTO bunkroom_leases (kind, name, holder, sandbox_id, fence, until_at) SELECT 1, 's' || i, 'w', 'b' || i, 1, i FROM generate_series(1, $1::bigint) AS i WHERE i % 4 = 0`,
+		`INSERT INTO bunkroom_fences (kind, name, fence, used_on) SELECT 1, 's' || i, 1, 30000 + i % 1000 FROM generate_series(1, $1::bigint) AS i`,
 	} {
 		run(t, db, text, n)
 	}
@@ -89,6 +90,10 @@ func TestPlansAtScale(t *testing.T) {
 		{"owned by a session", owned(session.PurgeTarget{Session: "s40", History: true}), []string{"bunkroom_sessions_", "bunkroom_conversations_"}},
 		{"owned by a project", owned(session.PurgeTarget{Project: "p3", History: true}), []string{"bunkroom_sessions_project", "bunkroom_environments_project", "bunkroom_conversations_project"}},
 		{"owned by a user", owned(session.PurgeTarget{User: "u3", History: true}), []string{"bunkroom_sessions_owner", "bunkroom_conversations_owner"}},
+		{"what is forgotten", func() error {
+			_, err := db.Leases().Forget(t.Context(), time.Hour, 100)
+			return err
+		}, []string{"bunkroom_fences_used", "bunkroom_leases_"}},
 		{"held", func() error {
 			_, err := db.Leases().Held(t.Context(), session.LeaseWork, "s40")
 			if err != nil && strings.Contains(err.Error(), "not found") {

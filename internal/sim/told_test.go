@@ -107,6 +107,11 @@ func (s toldLeases) Held(ctx context.Context, kind session.LeaseKind, name strin
 	return s.inner.Held(ctx, kind, name)
 }
 
+func (s toldLeases) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
+	s.tell(ctx)
+	return s.inner.Forget(ctx, unused, limit)
+}
+
 // The same rules hold over the databases.
 func TestSchedulesOverSQLite(t *testing.T) {
 	need.Long(t, "every call is one of a database")

@@ -222,6 +222,10 @@ func (w wiredLeases) Held(ctx context.Context, kind session.LeaseKind, name stri
 	return through(ctx, w.wire, "Held", named(name), func(ctx context.Context) (session.Lease, error) { return w.r.leases.Held(ctx, kind, name) })
 }
 
+func (w wiredLeases) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
+	return through(ctx, w.wire, "Forget", "", func(ctx context.Context) (int, error) { return w.r.leases.Forget(ctx, unused, limit) })
+}
+
 type wiredDirectory struct{ wire }
 
 func (w wiredDirectory) Facts(ctx context.Context, q access.Question) (access.Facts, error) {

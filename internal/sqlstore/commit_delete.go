@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bunkroom/bunkroom/session"
@@ -105,7 +106,7 @@ const (
 	deleteEnvironments  = `DELETE FROM bunkroom_environments WHERE id IN IDS(?)`
 	deleteConversations = `DELETE FROM bunkroom_conversations WHERE id IN IDS(?)`
 	borrowed            = `SELECT environment_id FROM bunkroom_sessions WHERE environment_id IN IDS(?) LIMIT 1`
-	// A fence goes where no lease is left that it could fence; the id is never used again.
+	// A fence goes where no lease is left that it could fence. Should the id be used again it begins above it.
 	deleteFences = `DELETE FROM bunkroom_fences WHERE kind = ? AND name IN IDS(?)
 		AND NOT EXISTS (SELECT 1 FROM bunkroom_leases AS l WHERE l.kind = bunkroom_fences.kind AND l.name = bunkroom_fences.name)`
 )
@@ -138,6 +139,9 @@ func (w *commit) delete(ctx context.Context, d doomed) error {
 
 func (w *commit) deleteFenced(ctx context.Context, text, ids string, kind session.LeaseKind) error {
 	if _, err := w.exec(ctx, text, ids); err != nil {
+		return err
+	}
+	if _, err := w.exec(ctx, raiseForgotten, int64(kind), ids, int64(math.MaxInt64), int64(kind)); err != nil {
 		return err
 	}
 	_, err := w.exec(ctx, deleteFences, int64(kind), ids)

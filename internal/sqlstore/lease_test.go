@@ -4,11 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/session"
 )
 
 // Fences of a session's works go with the session, but not while a work that
-// they fence was not released; those of a conversation's turns go with it. Those of chores stay for ever.
+// they fence was not released; those of a conversation's turns go with it. Those of chores stay until they are forgotten.
 func TestFencesGoWithTheirSession(t *testing.T) {
 	db := migrated(t, nil)
 	c := spawn("p")
@@ -45,9 +46,77 @@ func TestFencesGoWithTheirSession(t *testing.T) {
 	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
 	fences(1)
 
+	if again := acquire(session.LeaseWork, string(c.Session.ID)); again.Fence <= work.Fence {
+		t.Errorf("fence %d of an id that is used again, after %d", again.Fence, work.Fence)
+	} else {
+		release(again)
+	}
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
+	fences(1)
+
 	v := session.ConversationID("v")
 	release(acquire(session.LeaseTurn, string(v)))
 	fences(2)
 	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Conversation: v}}})
 	fences(1)
+}
+
+// What is left of a session whose lease outlived its purge, and of processes and shells that
+// are gone, is forgotten: no row stays, and a fence of the same name is greater all the same.
+func TestNothingIsKeptForNothing(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	db := migrated(t, &sqlite.Options{Now: func() time.Time { return now }})
+	c := spawn("p")
+	commit(t, db.Sessions(), c)
+	names := map[session.LeaseKind]string{
+		session.LeaseWork: string(c.Session.ID), session.LeaseSweep: "late a/1", session.LeasePTY: "shell", session.LeaseTurn: "conversation", session.LeaseHost: "host",
+	}
+	acquire := func(kind session.LeaseKind) session.Lease {
+		t.Helper()
+		l, err := db.Leases().Acquire(t.Context(), session.Lease{Kind: kind, Name: names[kind], Holder: "h", Payer: "alice", Slots: 5, For: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	last := map[session.LeaseKind]session.Lease{}
+	for range 3 {
+		for kind := range names {
+			last[kind] = acquire(kind)
+			if kind == session.LeasePTY { // a shell that was closed; the others are just gone
+				if err := db.Leases().Release(t.Context(), last[kind]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		now = now.Add(time.Hour)
+	}
+	commit(t, db.Sessions(), session.Change{Delete: []session.Address{{Session: c.Session.ID}}})
+	if err := db.Leases().Release(t.Context(), last[session.LeaseWork]); err != nil {
+		t.Fatal(err)
+	}
+	rows := func(want int) {
+		t.Helper()
+		leases, fences := count(t, db, "SELECT count(*) FROM bunkroom_leases"), count(t, db, "SELECT count(*) FROM bunkroom_fences")
+		if leases > want || fences != want {
+			t.Errorf("%d leases and %d fences are kept, want %d", leases, fences, want)
+		}
+	}
+	forget := func(want int) {
+		t.Helper()
+		if n, err := db.Leases().Forget(t.Context(), 24*time.Hour, 10); n != want || err != nil {
+			t.Errorf("%d are forgotten, error %v, want %d", n, err, want)
+		}
+	}
+	rows(len(names))
+	forget(0)
+	now = now.Add(3 * 24 * time.Hour)
+	forget(len(names))
+	rows(0)
+	forget(0)
+	for kind := range names {
+		if l := acquire(kind); l.Fence <= last[kind].Fence {
+			t.Errorf("kind %d: fence %d after %d", kind, l.Fence, last[kind].Fence)
+		}
+	}
 }

@@ -22,8 +22,12 @@ const (
 	// A slot counts while any work lease stands, expired or not.
 	countSlots = `SELECT count(*) FROM
 		(SELECT DISTINCT name FROM bunkroom_leases WHERE kind = 1 AND payer = ? LIMIT ?) AS n`
-	nextFence = `INSERT INTO bunkroom_fences (kind, name, fence) VALUES (?, ?, 1)
-		ON CONFLICT (kind, name) DO UPDATE SET fence = bunkroom_fences.fence + 1 RETURNING fence`
+	// What has no fence begins above all that were forgotten, of which there may be its own.
+	nextFence = `INSERT INTO bunkroom_fences (kind, name, fence, used_on)
+		VALUES (?, ?, 1 + COALESCE((SELECT f.fence FROM bunkroom_forgotten AS f WHERE f.kind = ?), 0), ?)
+		ON CONFLICT (kind, name) DO UPDATE SET used_on = excluded.used_on, fence =
+			CASE WHEN bunkroom_fences.fence < excluded.fence THEN excluded.fence ELSE bunkroom_fences.fence + 1 END
+		RETURNING fence`
 	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, sandbox_id, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	renewLease  = `UPDATE bunkroom_leases SET until_at = ? WHERE kind = ? AND name = ? AND holder = ? AND fence = ? AND until_at > ?`
 	// What was had anew since has another fence, and stays.
@@ -82,7 +86,7 @@ func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (s
 		}
 	}
 	l.Until = lasting(clock, l.For)
-	if err := p.row(ctx, nextFence, int64(l.Kind), l.Name).Scan(num(&l.Fence)); err != nil {
+	if err := p.row(ctx, nextFence, int64(l.Kind), l.Name, int64(l.Kind), dayOf(clock)).Scan(num(&l.Fence)); err != nil {
 		return session.Lease{}, err
 	}
 	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), string(l.Sandbox), l.Fence, micros(l.Until))

@@ -77,6 +77,10 @@ func TestPlans(t *testing.T) {
 			_, err := db.Leases().Held(t.Context(), session.LeaseWork, "s")
 			return err
 		}, []string{"SEARCH l USING PRIMARY KEY (kind=? AND name=?)"}, true},
+		{"what is forgotten", func() error {
+			_, err := db.Leases().Forget(t.Context(), time.Hour, 100)
+			return err
+		}, []string{"bunkroom_fences_used (used_on<?)", "SEARCH l USING PRIMARY KEY (kind=? AND name=?)"}, false},
 		{"an idle stop", func() error {
 			c := spawn("p")
 			c.Idle = c.Sandbox.ID

@@ -16,19 +16,19 @@ func TestBrokenKindsFail(t *testing.T) {
 			name:  "gives a turn to two",
 			open:  twoTurns,
 			fails: []string{"kind-one-holder", "race-kinds"},
-			also:  []string{"held", "kind-apart", "kind-takeover"},
+			also:  []string{"forget-expired", "forget-held", "race-forget", "held", "kind-apart", "kind-takeover"},
 		},
 		{
 			name:  "gives whoever takes a lease over the fence of who had it",
 			open:  sameFence,
 			fails: []string{"kind-one-holder", "kind-fences", "fences"},
-			also:  []string{"kind-takeover", "race-fences", "release", "renew-fenced", "sweep-expires"},
+			also:  []string{"forget-fences", "forget-works", "race-forget", "kind-takeover", "race-fences", "release", "renew-fenced", "sweep-expires"},
 		},
 		{
 			name:  "tells who had an expired lease",
 			open:  tellsExpired,
 			fails: []string{"held", "kind-paused"},
-			also:  []string{"kind-apart"},
+			also:  []string{"forget-expired", "kind-apart"},
 		},
 		{
 			name:  "tells the work that lasts shortest",
@@ -55,13 +55,13 @@ func TestBrokenKindsFail(t *testing.T) {
 			name:  "takes a shell for a turn",
 			open:  oneKind,
 			fails: []string{"kind-apart"},
-			also:  []string{"kind-one-holder", "kind-paused", "kind-takeover", "held", "kind-fences"},
+			also:  []string{"forget-expired", "forget-fences", "forget-held", "kind-one-holder", "kind-paused", "kind-takeover", "held", "kind-fences"},
 		},
 		{
 			name:  "drains turns as works",
 			open:  drainsTurns,
 			fails: []string{"kind-one-holder"},
-			also:  []string{"kind-apart", "kind-takeover"},
+			also:  []string{"forget-expired", "forget-fences", "forget-held", "kind-apart", "kind-takeover"},
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {

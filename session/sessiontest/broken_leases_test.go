@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/session"
@@ -23,6 +24,7 @@ type twisted struct {
 	release func(context.Context, session.Lease) error
 	expired func(context.Context, int) ([]session.Lease, error)
 	had     func(context.Context, session.LeaseKind, string) (session.Lease, error)
+	forget  func(context.Context, time.Duration, int) (int, error)
 }
 
 func (w twisted) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
@@ -60,6 +62,13 @@ func (w twisted) Held(ctx context.Context, kind session.LeaseKind, name string) 
 	return w.Leases.Held(ctx, kind, name)
 }
 
+func (w twisted) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
+	if w.forget != nil {
+		return w.forget(ctx, unused, limit)
+	}
+	return w.Leases.Forget(ctx, unused, limit)
+}
+
 func TestSoundLeasesPass(t *testing.T) {
 	broken[session.Leases]{}.judge(t, failing(t, leaseChecks(), nil, func(b bench) *leaseBench {
 		return &leaseBench{b, soundLeases(b.clock)}
@@ -72,25 +81,25 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "counts works, not sessions",
 			open:  countsWorks,
 			fails: []string{"slot-per-session"},
-			also:  []string{"held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
+			also:  []string{"forget-held", "held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
 		},
 		{
 			name:  "forgets a work once it has expired",
 			open:  forgetful,
 			fails: []string{"slot-expired"},
-			also:  []string{"slot-refused"},
+			also:  []string{"forget-works", "slot-refused"},
 		},
 		{
 			name:  "releases by name",
 			open:  releasesByName,
 			fails: []string{"kind-takeover", "release", "sweep-expires"},
-			also:  []string{"held", "kind-apart", "kind-work-many", "slot-freed", "slot-expired"},
+			also:  []string{"forget-works", "held", "kind-apart", "kind-work-many", "slot-freed", "slot-expired"},
 		},
 		{
 			name:  "starts again at one after a release",
 			open:  restarts,
 			fails: []string{"kind-fences", "fences"},
-			also:  []string{"held", "kind-apart", "kind-one-holder", "kind-takeover", "renew-fenced", "release"},
+			also:  []string{"forget-fences", "held", "kind-apart", "kind-one-holder", "kind-takeover", "renew-fenced", "release"},
 		},
 		{
 			name:  "admits each caller once",

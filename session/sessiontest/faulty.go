@@ -35,6 +35,7 @@ const (
 	Release Method = "Release"
 	Expired Method = "Expired"
 	Held    Method = "Held"
+	Forget  Method = "Forget"
 )
 
 // Call is one call of a store or of its leases.
@@ -254,4 +255,8 @@ func (f faultyLeases) Expired(ctx context.Context, limit int) ([]session.Lease, 
 
 func (f faultyLeases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
 	return one(ctx, f.asker, Call{Method: Held, Lease: session.Lease{Kind: kind, Name: name}}, func() (session.Lease, error) { return f.inner.Held(ctx, kind, name) })
+}
+
+func (f faultyLeases) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
+	return one(ctx, f.asker, Call{Method: Forget}, func() (int, error) { return f.inner.Forget(ctx, unused, limit) })
 }

@@ -113,6 +113,7 @@ func TestEveryMethodCanFail(t *testing.T) {
 		sessiontest.Release:      leases.Release(ctx, session.Lease{}),
 		sessiontest.Expired:      second(leases.Expired(ctx, 1)),
 		sessiontest.Held:         second(leases.Held(ctx, session.LeaseSweep, "n")),
+		sessiontest.Forget:       second(leases.Forget(ctx, time.Hour, 1)),
 	} {
 		if !errors.Is(err, errFault) {
 			t.Errorf("%s: error %v, want the fault", m, err)
@@ -123,8 +124,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 			t.Errorf("Due: error %v, want the fault", err)
 		}
 	}
-	if len(seen) != 17 {
-		t.Errorf("the script was asked about %d calls, want 17: %v", len(seen), seen)
+	if len(seen) != 18 {
+		t.Errorf("the script was asked about %d calls, want 18: %v", len(seen), seen)
 	}
 	if _, err := db.Sessions().Load(ctx, session.Address{Session: "s1"}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a commit that failed was made: %v", err)

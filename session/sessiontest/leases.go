@@ -22,7 +22,7 @@ func TestLeases(t *testing.T, open func(t *testing.T, clock *Clock) session.Leas
 }
 
 func leaseChecks() []check[*leaseBench] {
-	return slices.Concat(holdChecks(), slotChecks(), kindChecks())
+	return slices.Concat(holdChecks(), slotChecks(), kindChecks(), forgetChecks())
 }
 
 // leaseBench is where a store of leases is checked.
