@@ -36,7 +36,7 @@ func New(c Config) (*DB, error) {
 		bun: bun.NewDB(c.DB, c.Dialect.Bun),
 	}
 	if c.Dialect.Keys == "" {
-		s.writer = make(chan struct{}, 1)
+		s.writer = new(writer)
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -81,11 +81,8 @@ type store struct {
 	prefix     string
 	now        func() time.Time
 	statements statements
-	accounts   turns // of those of our own transactions that are about one account
-	// writer is held by the one transaction of ours that writes: who waits
-	// here waits in turn, and not for the database's lock. It is nil where
-	// the database has many writers at once.
-	writer chan struct{}
+	accounts   turns   // of those of our own transactions that are about one account
+	writer     *writer // nil where the database has many writers at once
 }
 
 // text is a fixed statement as this database is to be told it.
