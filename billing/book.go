@@ -21,6 +21,7 @@ type Book struct {
 	grants   map[access.UserID]map[GrantID]*Grant
 	holds    map[HoldID]*Hold
 	open     map[access.UserID]map[HoldID]bool
+	held     map[access.UserID]Held // by others
 	marks    map[MarkKey]*Mark
 	entries  map[string]Entry // that are there already, of the ids that matter
 	changes  Changes
@@ -39,8 +40,17 @@ type Facts struct {
 	Accounts []Account
 	Grants   []Grant // of those payers, with something left; of a grant's own id, with nothing left too
 	Holds    []Hold  // those that are open, of those payers; of a hold's own id, closed ones too
+	Held     []Held  // instead of open holds of those payers that no verb is about: their sums
 	Marks    []Mark
 	Entries  []Entry // with the ids that are about to be written, as far as they are there
+}
+
+// Held is what some holds of a payer reserve that are open and, by the clock
+// of the book, have not expired. None of them is among [Facts.Holds].
+type Held struct {
+	Payer    access.UserID
+	Estimate Micros // of all together
+	Holds    int    // how many they are
 }
 
 // Changes is what a verb has changed, in a fixed order.
@@ -56,7 +66,7 @@ type Changes struct {
 func NewBook(now time.Time) *Book {
 	return &Book{
 		now: utc(now), accounts: map[access.UserID]*Account{}, grants: map[access.UserID]map[GrantID]*Grant{},
-		holds: map[HoldID]*Hold{}, open: map[access.UserID]map[HoldID]bool{}, marks: map[MarkKey]*Mark{}, entries: map[string]Entry{},
+		holds: map[HoldID]*Hold{}, open: map[access.UserID]map[HoldID]bool{}, held: map[access.UserID]Held{}, marks: map[MarkKey]*Mark{}, entries: map[string]Entry{},
 		dirty: dirty{map[access.UserID]bool{}, map[GrantID]access.UserID{}, map[HoldID]bool{}, map[MarkKey]bool{}},
 	}
 }
@@ -75,6 +85,10 @@ func (b *Book) Add(f Facts) {
 	}
 	for _, h := range f.Holds {
 		b.putHold(h)
+	}
+	for _, h := range f.Held {
+		was := b.held[h.Payer]
+		b.held[h.Payer] = Held{h.Payer, was.Estimate + h.Estimate, was.Holds + h.Holds}
 	}
 	for _, m := range f.Marks {
 		b.marks[m.MarkKey] = &m
@@ -123,7 +137,7 @@ func (b *Book) Balance(payer access.UserID) Balance {
 
 // standing is how the account stands, without the hold that is about to go on.
 func (b *Book) standing(payer access.UserID, without HoldID) Standing {
-	var s Standing
+	s := Standing{Held: b.held[payer].Estimate, Holds: b.held[payer].Holds}
 	if a := b.accounts[payer]; a != nil {
 		s.Debt = a.Debt
 		if a.Day >= day(b.now) { // a clock that was set back over a midnight is still in the later day

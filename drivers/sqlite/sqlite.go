@@ -4,12 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/uptrace/bun/dialect/sqlitedialect"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -89,62 +85,13 @@ func New(ctx context.Context, db *sql.DB, opts *Options) (*DB, error) {
 }
 
 func newDB(db *sql.DB, opts *Options, owned bool) (*DB, error) {
-	store, err := sqlstore.New(sqlstore.Config{DB: db, Dialect: dialect(), Prefix: opts.Prefix, Now: opts.Now})
+	dialect := dialect()
+	dialect.Immediate = owned // by the data source name, which of the host's we don't know
+	store, err := sqlstore.New(sqlstore.Config{DB: db, Dialect: dialect, Prefix: opts.Prefix, Now: opts.Now})
 	if err != nil {
 		return nil, err
 	}
 	return &DB{sql: db, store: store, owned: owned}, nil
-}
-
-// keys are the rows of the machines that are asked about.
-const keys = `SELECT value ->> 0 AS n, value ->> 1 AS sandbox_id, value ->> 2 AS generation, value ->> 3 AS incarnation FROM json_each(?)`
-
-// ids is one column of what is in a list.
-const ids = `(SELECT value FROM json_each(?))`
-
-// rows is a table of n rows of values or, if that is 0, of what is in a list of rows.
-func rows(n int, names, _ []string) string {
-	columns := make([]string, len(names))
-	for i, name := range names {
-		switch n {
-		case 0:
-			columns[i] = "value ->> " + strconv.Itoa(i) + " AS " + name
-		case 1:
-			columns[i] = "? AS " + name
-		default:
-			columns[i] = "column" + strconv.Itoa(i+1) + " AS " + name
-		}
-	}
-	table := "(SELECT " + strings.Join(columns, ", ")
-	switch n {
-	case 0:
-		table += " FROM json_each(?)"
-	case 1:
-	default:
-		row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
-		table += " FROM (VALUES " + row + strings.Repeat(", "+row, n-1) + ")"
-	}
-	return table + ")"
-}
-
-var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
-
-func dialect() sqlstore.Dialect {
-	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
-	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL", "KEYS(?)", keys, "IDS(?)", ids)
-	return sqlstore.Dialect{
-		Bun:        sqlitedialect.New(),
-		Migrations: sqlstore.Migrations("sqlite"),
-		Text: func(statement string) string {
-			return text.Replace(packed.ReplaceAllString(sqlstore.Tables(statement, rows), "json_group_array(json_object($1))"))
-		},
-		Begin:      []string{"BEGIN IMMEDIATE"},
-		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
-		Objects:    "SELECT type, name FROM sqlite_schema",
-		Fault:      fault,
-		Absent:     absent,
-		RolledBack: rolledBack,
-	}
 }
 
 // Migrate creates or upgrades the tables. Any number of goroutines and

@@ -14,9 +14,7 @@ type Dialect struct {
 	// a query for the rows (n, sandbox_id, generation, incarnation) that its
 	// argument, a JSON array, is an array of each, and "IN IDS(?)" asks whether
 	// something is in its argument, a JSON array of texts; "ROWS(payer text, n bigint)"
-	// is a table of such columns, see [Tables] and Arrays; "PACKED('a', x)" is a
-	// JSON array, of an object {"a": x} for each row of a group; any other "?" is
-	// an argument, NOW() the database's clock in microseconds (to be said as
+	// is a table of such columns, see [Tables] and Arrays; any other "?" is an argument, NOW() the database's clock in microseconds (to be said as
 	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
 	// SHARE and FOR UPDATE stand where the rows that are read must stay as they
 	// are until the transaction ends.
@@ -50,6 +48,8 @@ type Dialect struct {
 	// Lock takes the one write lock of the database. Only one transaction of a
 	// process writes, and no statement is broken off.
 	Lock string
+	// Immediate: a transaction that begins on the pool has that lock already.
+	Immediate bool
 	// Keys takes the locks whose numbers its one argument lists, as in
 	// "{1,2}", in that order, and waits for each. It answers with the clock,
 	// read once all are held, and with the transaction's isolation, which must

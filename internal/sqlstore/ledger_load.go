@@ -2,7 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +13,7 @@ import (
 // What a book needs is read in one statement, put together of these: rows of
 // one shape, of which each kind leaves some columns empty. Each is found in an index.
 const (
-	// Of holds that are open only what is reserved is asked, and packed into one row of a payer's, for there may be many.
-	ofOpenHolds = iota
+	ofHeld = iota // the sums of a payer's, for there may be many
 	ofAccount
 	ofGrant
 	ofHold
@@ -25,7 +24,7 @@ const (
 // lookup is a part that finds rows of one table by a column of theirs that is an id.
 type lookup struct {
 	columns, table, as, by string // of the table, under its alias
-	only, group            string // which of them alone, and what is packed into one
+	only, group            string // which of them alone, and what is summed up
 }
 
 const grantRow = `2, g.id, g.payer, g.source, '', '', '', '', '', g.amount, g.priority, g.granted_at, g.expires_at, CASE WHEN g.repay THEN 1 ELSE 0 END, g.remaining`
@@ -42,9 +41,18 @@ func lookGrants() lookup {
 	return lookup{columns: grantRow, table: "bunkroom_grants", as: "g", by: "id"}
 }
 
-func lookOpen() lookup {
-	return lookup{columns: `0, h.payer, PACKED('id', h.id, 'estimate', h.estimate, 'until', h.until_at), '', '', '', '', '', '', 0, 0, 0, 0, 0, 0`,
-		table: "bunkroom_holds", as: "h", by: "payer", only: " AND h.state = 'open'", group: " GROUP BY h.payer"}
+// lookHeld sums up what is open and has not expired by a clock, without some.
+func lookHeld(without int) lookup {
+	only := " AND h.state = 'open' AND h.until_at > COALESCE(?, NOW())"
+	switch without {
+	case 0:
+	case 1:
+		only += " AND h.id <> ?"
+	default:
+		only += " AND NOT h.id IN IDS(?)"
+	}
+	return lookup{columns: `0, h.payer, '', '', '', '', '', '', '', CAST(sum(h.estimate) AS bigint), count(*), 0, 0, 0, 0`,
+		table: "bunkroom_holds", as: "h", by: "payer", only: only, group: " GROUP BY h.payer"}
 }
 
 func lookHolds() lookup {
@@ -74,11 +82,11 @@ const (
 type needs struct {
 	payers   []string // their accounts, and
 	left     bool     // the grants of theirs that have something left
-	standing []string // payers whose open holds count
+	standing []string // payers of whom what they hold counts
 	grants   []string // of these ids
 	holds    []string
 	marks    []billing.MarkKey
-	clock    bool
+	now      time.Time // the clock it goes by; not set = the one that counts, which is then told
 }
 
 // loaded is what there is of it.
@@ -86,7 +94,7 @@ type loaded struct {
 	billing.Facts
 	marks    map[billing.MarkKey]markRow
 	accounts map[access.UserID]int64 // their versions; of one that is not there none
-	clock    time.Time               // of the database, if it has one
+	clock    time.Time               // what it went by
 }
 
 // markRow is a mark and its version.
@@ -95,113 +103,144 @@ type markRow struct {
 	version int64
 }
 
-func (p place) load(ctx context.Context, n needs) (loaded, error) {
-	var parts []string
-	var args []any
-	add := func(part lookup, ids []string) {
-		if text, arg := p.store.among(part, ids); arg != nil {
-			parts, args = append(parts, text), append(args, arg)
+// loading is the statement for some needs, as its parts make it.
+type loading struct {
+	parts []string
+	args  []any
+}
+
+func (l *loading) add(text string, args ...any) {
+	l.parts, l.args = append(l.parts, text), append(l.args, args...)
+}
+
+func (s *store) loading(n needs) (l loading) {
+	payers, standing, holds := known(n.payers), known(n.standing), known(n.holds)
+	add := func(part lookup, ids []string, more ...any) {
+		if len(ids) > 0 {
+			l.add(s.among(part, len(ids)), append([]any{s.ids(ids)}, more...)...)
 		}
 	}
-	add(lookAccounts(), n.payers)
+	add(lookAccounts(), payers)
 	if n.left {
-		add(lookLeft(), n.payers)
+		add(lookLeft(), payers)
 	}
-	add(lookOpen(), n.standing)
-	add(lookGrants(), n.grants)
-	add(lookHolds(), n.holds)
-	if text, keys := p.store.keyed(loadMarks, n.marks); keys != nil {
-		parts, args = append(parts, text), append(args, keys...)
+	more := []any{micros(n.now)}
+	switch len(holds) {
+	case 0:
+	case 1:
+		more = append(more, holds[0])
+	default:
+		more = append(more, idsJSON(holds))
 	}
-	if n.clock {
-		parts = append(parts, loadClock)
+	add(lookHeld(len(holds)), standing, more...)
+	add(lookGrants(), known(n.grants))
+	add(lookHolds(), holds)
+	if text, keys := s.keyed(loadMarks, n.marks); keys != nil {
+		l.add(text, keys...)
 	}
-	l := loaded{marks: make(map[billing.MarkKey]markRow, len(n.marks)), accounts: make(map[access.UserID]int64, len(n.payers))}
+	if n.now.IsZero() {
+		l.add(loadClock)
+	}
+	return l
+}
+
+func (p place) load(ctx context.Context, n needs) (loaded, error) {
+	if n.now.IsZero() && p.store.writer != nil { // the one that counts is this process's
+		n.now = p.store.at(n.now)
+	}
+	l := loaded{marks: make(map[billing.MarkKey]markRow, len(n.marks)), accounts: make(map[access.UserID]int64, len(n.payers)), clock: n.now}
 	l.Marks = make([]billing.Mark, 0, len(n.marks))
-	if len(parts) == 0 {
+	with := p.store.loading(n)
+	if len(with.parts) == 0 {
 		return l, nil
 	}
-	rows, err := p.rows(ctx, strings.Join(parts, " UNION ALL "), args...)
+	rows, err := p.rows(ctx, strings.Join(with.parts, " UNION ALL "), with.args...)
 	if err != nil {
 		return loaded{}, err
 	}
 	defer rows.Close()
 	var r ledgerRow
 	into := r.into()
-	var whole []billing.Hold
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return loaded{}, err
 		}
-		switch r.what {
-		case ofAccount:
-			l.accounts[access.UserID(r.t[0])] = r.n[4].Int64
-			l.Accounts = append(l.Accounts, billing.Account{
-				Payer: access.UserID(r.t[0]), Debt: r.micros(0), Day: r.n[1].Int64, Spent: r.micros(2), Entries: r.n[3].Int64,
-			})
-		case ofGrant:
-			l.Grants = append(l.Grants, billing.Grant{
-				ID: billing.GrantID(r.t[0]), Payer: access.UserID(r.t[1]), Source: r.t[2], Amount: r.micros(0), Priority: int(r.n[1].Int64),
-				GrantedAt: r.moment(2), ExpiresAt: r.moment(3), Repay: r.n[4].Int64 != 0, Remaining: r.micros(5),
-			})
-		case ofOpenHolds:
-			var open []struct {
-				ID       billing.HoldID
-				Estimate billing.Micros
-				Until    int64
-			}
-			if err := json.Unmarshal([]byte(r.t[1]), &open); err != nil {
-				return loaded{}, err
-			}
-			for _, h := range open {
-				l.Holds = append(l.Holds, billing.Hold{
-					ID: h.ID, Use: billing.Use{Payer: access.UserID(r.t[0])}, State: billing.HoldOpen, Estimate: h.Estimate, Until: time.UnixMicro(h.Until).UTC(),
-				})
-			}
-		case ofHold:
-			h := billing.Hold{ID: billing.HoldID(r.t[0]), Use: billing.Use{
-				Payer: access.UserID(r.t[1]), Meter: billing.Meter(r.t[2]), Class: billing.Class(r.t[3]), Resource: r.t[4],
-				Session: access.SessionID(r.t[5]), Project: access.ProjectID(r.t[6]),
-			}, Estimate: r.micros(0), OpenedAt: r.moment(1), Until: r.moment(2), ClosedAt: r.moment(3)}
-			if err := (holdState{&h.State}).Scan(r.t[7]); err != nil {
-				return loaded{}, err
-			}
-			whole = append(whole, h)
-		case ofMark:
-			m := billing.Mark{
-				MarkKey: billing.MarkKey{Resource: r.t[0], Meter: billing.Meter(r.t[1])}, Through: r.moment(1), Total: r.n[2].Int64,
-				Left: billing.Remainder{N: r.n[3].Int64, Per: r.n[4].Int64}, Closed: r.n[5].Int64 != 0,
-			}
-			l.Marks, l.marks[m.MarkKey] = append(l.Marks, m), markRow{m, r.n[0].Int64}
-		case ofClock:
-			l.clock = r.moment(0)
+		if err := l.add(&r); err != nil {
+			return loaded{}, err
 		}
 	}
-	l.Holds = append(l.Holds, whole...) // those that were asked for by their ids are known whole
 	return l, rows.Err()
 }
 
-// among is the statement that looks these ids up, and its argument; nil =
-// none of them can be anything's. One is asked for as one. Many are looked up one
-// by one where the database can be told to, whatever it knows of the table: to go
-// through a table that was small when the plan was made, each row against all ids, is slow long before it is big.
-func (s *store) among(l lookup, ids []string) (text string, arg any) {
-	known := make([]string, 0, len(ids))
-	for _, id := range ids {
-		if id != "" && textual(id) {
-			known = append(known, id)
+// add adds a row to what is loaded.
+func (l *loaded) add(r *ledgerRow) error {
+	switch r.what {
+	case ofAccount:
+		l.accounts[access.UserID(r.t[0])] = r.n[4].Int64
+		l.Accounts = append(l.Accounts, billing.Account{
+			Payer: access.UserID(r.t[0]), Debt: r.micros(0), Day: r.n[1].Int64, Spent: r.micros(2), Entries: r.n[3].Int64,
+		})
+	case ofGrant:
+		l.Grants = append(l.Grants, billing.Grant{
+			ID: billing.GrantID(r.t[0]), Payer: access.UserID(r.t[1]), Source: r.t[2], Amount: r.micros(0), Priority: int(r.n[1].Int64),
+			GrantedAt: r.moment(2), ExpiresAt: r.moment(3), Repay: r.n[4].Int64 != 0, Remaining: r.micros(5),
+		})
+	case ofHeld:
+		l.Held = append(l.Held, billing.Held{Payer: access.UserID(r.t[0]), Estimate: r.micros(0), Holds: int(r.n[1].Int64)})
+	case ofHold:
+		h := billing.Hold{ID: billing.HoldID(r.t[0]), Use: billing.Use{
+			Payer: access.UserID(r.t[1]), Meter: billing.Meter(r.t[2]), Class: billing.Class(r.t[3]), Resource: r.t[4],
+			Session: access.SessionID(r.t[5]), Project: access.ProjectID(r.t[6]),
+		}, Estimate: r.micros(0), OpenedAt: r.moment(1), Until: r.moment(2), ClosedAt: r.moment(3)}
+		if err := (holdState{&h.State}).Scan(r.t[7]); err != nil {
+			return err
+		}
+		l.Holds = append(l.Holds, h)
+	case ofMark:
+		m := billing.Mark{
+			MarkKey: billing.MarkKey{Resource: r.t[0], Meter: billing.Meter(r.t[1])}, Through: r.moment(1), Total: r.n[2].Int64,
+			Left: billing.Remainder{N: r.n[3].Int64, Per: r.n[4].Int64}, Closed: r.n[5].Int64 != 0,
+		}
+		l.Marks, l.marks[m.MarkKey] = append(l.Marks, m), markRow{m, r.n[0].Int64}
+	case ofClock:
+		l.clock = r.moment(0)
+	}
+	return nil
+}
+
+// known are those of ids that can be any.
+func known(ids []string) []string {
+	for i, id := range ids {
+		if id == "" || !textual(id) {
+			return append(slices.Clone(ids[:i]), known(ids[i+1:])...)
 		}
 	}
+	return ids
+}
+
+// among is the statement that looks that many ids up, and ids is its argument.
+// One is asked for as one. Many are looked up one
+// by one where the database can be told to, whatever it knows of the table: to go
+// through a table that was small when the plan was made, each row against all ids, is slow long before it is big.
+func (s *store) among(l lookup, many int) string {
 	from, where := l.table+" AS "+l.as, " WHERE "+l.as+"."+l.by
 	switch {
-	case len(known) == 0:
-		return "", nil
-	case len(known) == 1:
-		return "SELECT " + l.columns + " FROM " + from + where + " = ?" + l.only + l.group, known[0]
+	case many == 1:
+		return "SELECT " + l.columns + " FROM " + from + where + " = ?" + l.only + l.group
 	case s.dialect.Lateral && s.dialect.Arrays:
-		return "SELECT " + l.columns + " FROM ROWS(id text) AS k CROSS JOIN LATERAL (SELECT * FROM " + from + where + " = k.id" + l.only + " OFFSET 0) AS " + l.as + l.group, known
+		return "SELECT " + l.columns + " FROM ROWS(id text) AS k CROSS JOIN LATERAL (SELECT * FROM " + from + where + " = k.id" + l.only + " OFFSET 0) AS " + l.as + l.group
 	}
-	return "SELECT " + l.columns + " FROM " + from + where + " IN IDS(?)" + l.only + l.group, idsJSON(known)
+	return "SELECT " + l.columns + " FROM " + from + where + " IN IDS(?)" + l.only + l.group
+}
+
+func (s *store) ids(known []string) any {
+	switch {
+	case len(known) == 1:
+		return known[0]
+	case s.dialect.Lateral && s.dialect.Arrays:
+		return known
+	}
+	return idsJSON(known)
 }
 
 // keyed is a statement with MARKS, those of these keys, and its arguments; nil = none of them can be any mark's.
@@ -224,11 +263,11 @@ func (s *store) keyed(statement string, keys []billing.MarkKey) (text string, ar
 
 // entries are those of the ids that are there, without their postings.
 func (p place) entries(ctx context.Context, ids []string) ([]billing.Entry, error) {
-	text, arg := p.store.among(lookEntries(), ids)
-	if arg == nil {
+	asked := known(ids)
+	if len(asked) == 0 {
 		return nil, nil
 	}
-	return p.listEntries(ctx, text, arg)
+	return p.listEntries(ctx, p.store.among(lookEntries(), len(asked)), p.store.ids(asked))
 }
 
 func (p place) listEntries(ctx context.Context, text string, args ...any) ([]billing.Entry, error) {

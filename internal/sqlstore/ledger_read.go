@@ -12,13 +12,13 @@ func (s ledger) Balance(ctx context.Context, payer access.UserID) (billing.Balan
 	var was loaded
 	one := []string{string(payer)}
 	err := s.read(ctx, func(ctx context.Context, on place) (err error) {
-		was, err = on.load(ctx, needs{payers: one, left: true, standing: one, clock: true})
+		was, err = on.load(ctx, needs{payers: one, left: true, standing: one})
 		return err
 	})
 	if err != nil {
 		return billing.Balance{}, err
 	}
-	b := billing.NewBook(s.store.at(was.clock))
+	b := billing.NewBook(was.clock)
 	b.Add(was.Facts)
 	return b.Balance(payer), nil
 }

@@ -114,7 +114,7 @@ func (v view) share(ctx context.Context, do func(context.Context, place) error) 
 		return err
 	}
 	if open == nil {
-		if open, err = s.begin(ctx); err != nil {
+		if open, err = v.begin(ctx); err != nil {
 			s.writer.pass(nil)
 			return err
 		}
@@ -127,36 +127,42 @@ func (v view) share(ctx context.Context, do func(context.Context, place) error) 
 	return err
 }
 
-// begin begins a transaction. ctx ends the wait for the lock, and nothing after that.
-func (s *store) begin(ctx context.Context) (*shared, error) {
+// begin begins a transaction, and holds the lock then. ctx ends the wait for it, and nothing after that.
+func (v view) begin(ctx context.Context) (*shared, error) {
 	whole := context.WithoutCancel(ctx)
 	open := &shared{release: func() {}, begun: time.Now(), ended: make(chan struct{})}
-	if ctx.Done() == nil { // as it never ends, nothing need watch for it
-		var err error
-		open.tx, err = s.db.BeginTx(whole, nil)
-		return open, err
+	waiting, stop := whole, func() bool { return true }
+	if ctx.Done() != nil { // else nothing need watch for its end
+		waiting, open.release = context.WithCancel(whole)
+		stop = context.AfterFunc(ctx, open.release)
 	}
-	waiting, cancel := context.WithCancel(whole)
-	stop := context.AfterFunc(ctx, cancel)
-	tx, err := s.db.BeginTx(waiting, nil)
-	if !stop() {
-		if err == nil {
-			_ = tx.Rollback() // it holds nothing
+	tx, err := v.store.db.BeginTx(waiting, nil)
+	switch going := stop(); {
+	case err == nil && going:
+		open.tx = tx
+		if v.store.dialect.Immediate {
+			return open, nil
 		}
+		if _, err = open.on(v).exec(whole, v.store.dialect.Lock); err == nil {
+			return open, nil
+		}
+	case !going:
 		err = ctx.Err()
 	}
-	if err != nil {
-		cancel()
-		return nil, err
+	if tx != nil {
+		_ = tx.Rollback() // it holds nothing
 	}
-	open.tx, open.release = tx, cancel
-	return open, nil
+	open.release()
+	return nil, err
 }
+
+// on is where v writes in it.
+func (open *shared) on(v view) place { return place{view: v, tx: open.tx, fresh: &open.fresh} }
 
 // write has do write, and passes the transaction on or ends it, also where do panics.
 func (open *shared) write(ctx context.Context, v view, do func(context.Context, place) error) (err error) {
 	whole := context.WithoutCancel(ctx)
-	on := place{view: v, tx: open.tx, fresh: &open.fresh}
+	on := open.on(v)
 	kept, nested := false, open.written > 0
 	defer func() {
 		switch {
