@@ -81,8 +81,9 @@ type store struct {
 	prefix     string
 	now        func() time.Time
 	statements statements
-	accounts   turns   // of those of our own transactions that are about one account
-	writer     *writer // nil where the database has many writers at once
+	made       sync.Map // texts of statements by what they are made of: tabled, loadingShape
+	accounts   turns    // of those of our own transactions that are about one account
+	writer     *writer  // nil where the database has many writers at once
 }
 
 // text is a fixed statement as this database is to be told it.

@@ -66,8 +66,10 @@ func lookEntries() lookup {
 
 const (
 	loadMarks = `SELECT 4, m.resource, m.meter, '', '', '', '', '', '', m.version, m.through_at, m.total, m.left_n, m.left_per, CASE WHEN m.closed THEN 1 ELSE 0 END
-		FROM MARKS`
-	loadClock = `SELECT 5, '', '', '', '', '', '', '', '', NOW(), 0, 0, 0, 0, 0`
+		FROM `
+	loadJoined = loadMarks + joinMarks
+	loadLooked = loadMarks + lookMarks
+	loadClock  = `SELECT 5, '', '', '', '', '', '', '', '', NOW(), 0, 0, 0, 0, 0`
 )
 
 const (
@@ -103,58 +105,27 @@ type markRow struct {
 	version int64
 }
 
-// loading is the statement for some needs, as its parts make it.
+// loading is what the statement for some needs depends on: how many ids there
+// are of each kind, 2 for any number.
 type loading struct {
-	parts []string
-	args  []any
+	accounts, left, held, grants, holds int
+	marks                               string // as they are to be said
+	clock                               bool
 }
 
-func (l *loading) add(text string, args ...any) {
-	l.parts, l.args = append(l.parts, text), append(l.args, args...)
-}
-
-func (s *store) loading(n needs) (l loading) {
-	payers, standing, holds := known(n.payers), known(n.standing), known(n.holds)
-	add := func(part lookup, ids []string, more ...any) {
-		if len(ids) > 0 {
-			l.add(s.among(part, len(ids)), append([]any{s.ids(ids)}, more...)...)
-		}
-	}
-	add(lookAccounts(), payers)
-	if n.left {
-		add(lookLeft(), payers)
-	}
-	more := []any{micros(n.now)}
-	switch len(holds) {
-	case 0:
-	case 1:
-		more = append(more, holds[0])
-	default:
-		more = append(more, idsJSON(holds))
-	}
-	add(lookHeld(len(holds)), standing, more...)
-	add(lookGrants(), known(n.grants))
-	add(lookHolds(), holds)
-	if text, keys := s.keyed(loadMarks, n.marks); keys != nil {
-		l.add(text, keys...)
-	}
-	if n.now.IsZero() {
-		l.add(loadClock)
-	}
-	return l
-}
-
+// load loads what there is of n.
 func (p place) load(ctx context.Context, n needs) (loaded, error) {
-	if n.now.IsZero() && p.store.writer != nil { // the one that counts is this process's
-		n.now = p.store.at(n.now)
+	s := p.store
+	if n.now.IsZero() && s.writer != nil { // the one that counts is this process's
+		n.now = s.at(n.now)
 	}
 	l := loaded{marks: make(map[billing.MarkKey]markRow, len(n.marks)), accounts: make(map[access.UserID]int64, len(n.payers)), clock: n.now}
 	l.Marks = make([]billing.Mark, 0, len(n.marks))
-	with := p.store.loading(n)
-	if len(with.parts) == 0 {
+	text, args := s.loading(n)
+	if text == "" {
 		return l, nil
 	}
-	rows, err := p.rows(ctx, strings.Join(with.parts, " UNION ALL "), with.args...)
+	rows, err := p.rows(ctx, text, args...)
 	if err != nil {
 		return loaded{}, err
 	}
@@ -170,6 +141,64 @@ func (p place) load(ctx context.Context, n needs) (loaded, error) {
 		}
 	}
 	return l, rows.Err()
+}
+
+// loading is the statement for n and its arguments.
+func (s *store) loading(n needs) (text string, args []any) {
+	l := loading{clock: n.now.IsZero()}
+	args = make([]any, 0, 8)
+	ask := func(many *int, ids []string) bool {
+		if *many = min(len(ids), 2); *many > 0 {
+			args = append(args, s.ids(ids))
+		}
+		return *many > 0
+	}
+	payers, holds := known(n.payers), known(n.holds)
+	ask(&l.accounts, payers)
+	if n.left {
+		ask(&l.left, payers)
+	}
+	l.holds = min(len(holds), 2)
+	if ask(&l.held, known(n.standing)) {
+		args = append(args, micros(n.now))
+		switch l.holds {
+		case 1:
+			args = append(args, holds[0])
+		case 2:
+			args = append(args, idsJSON(holds))
+		}
+	}
+	ask(&l.grants, known(n.grants))
+	ask(&l.holds, holds)
+	text, marks := s.keyed(loadJoined, loadLooked, n.marks)
+	l.marks, args = text, append(args, marks...)
+	if made, ok := s.made.Load(l); ok {
+		return made.(string), args
+	}
+	text = s.loadingText(l)
+	s.made.Store(l, text)
+	return text, args
+}
+
+func (s *store) loadingText(l loading) string {
+	var parts []string
+	for _, part := range []struct {
+		many int
+		lookup
+	}{
+		{l.accounts, lookAccounts()}, {l.left, lookLeft()}, {l.held, lookHeld(l.holds)}, {l.grants, lookGrants()}, {l.holds, lookHolds()},
+	} {
+		if part.many > 0 {
+			parts = append(parts, s.among(part.lookup, part.many))
+		}
+	}
+	if l.marks != "" {
+		parts = append(parts, l.marks)
+	}
+	if l.clock {
+		parts = append(parts, loadClock)
+	}
+	return strings.Join(parts, " UNION ALL ")
 }
 
 // add adds a row to what is loaded.
@@ -243,22 +272,21 @@ func (s *store) ids(known []string) any {
 	return idsJSON(known)
 }
 
-// keyed is a statement with MARKS, those of these keys, and its arguments; nil = none of them can be any mark's.
-func (s *store) keyed(statement string, keys []billing.MarkKey) (text string, args []any) {
-	known := make([]billing.MarkKey, 0, len(keys))
-	for _, k := range keys {
-		if textual(k.Resource) && textual(string(k.Meter)) {
-			known = append(known, k)
-		}
+// keyed is the statement for these marks, said as this database can, and its
+// arguments; nil = none of them can be any mark's.
+func (s *store) keyed(joined, looked string, keys []billing.MarkKey) (text string, args []any) {
+	isNone := func(k billing.MarkKey) bool { return !textual(k.Resource) || !textual(string(k.Meter)) }
+	if slices.ContainsFunc(keys, isNone) {
+		keys = slices.DeleteFunc(slices.Clone(keys), isNone)
 	}
-	if len(known) == 0 {
+	if len(keys) == 0 {
 		return "", nil
 	}
-	marks := joinMarks
+	statement := joined
 	if s.dialect.Lateral {
-		marks = lookMarks
+		statement = looked
 	}
-	return s.table(strings.Replace(statement, "MARKS", marks, 1), texts(known, func(k *billing.MarkKey) string { return k.Resource }), texts(known, func(k *billing.MarkKey) billing.Meter { return k.Meter }))
+	return s.table(statement, texts(keys, func(k *billing.MarkKey) string { return k.Resource }), texts(keys, func(k *billing.MarkKey) billing.Meter { return k.Meter }))
 }
 
 // entries are those of the ids that are there, without their postings.

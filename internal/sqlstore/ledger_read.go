@@ -116,7 +116,7 @@ func (s ledger) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Ma
 	}
 	found := make(map[billing.MarkKey]billing.Mark, len(keys))
 	err := s.read(ctx, func(ctx context.Context, on place) error {
-		text, args := s.store.keyed(marksOf, keys)
+		text, args := s.store.keyed(marksOf+joinMarks, marksOf+lookMarks, keys)
 		if args == nil {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (s ledger) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Ma
 }
 
 const (
-	marksOf = `SELECT ` + markColumns + ` FROM MARKS`
+	marksOf = `SELECT ` + markColumns + ` FROM `
 	holdsOn = `SELECT ` + holdColumns + ` FROM bunkroom_holds AS h WHERE h.resource = ? ORDER BY h.opened_at, h.id`
 )
 
