@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 	"time"
 
@@ -46,9 +47,9 @@ const (
 
 // DB is a database. It may be used concurrently.
 type DB struct {
-	sql   *sql.DB
-	store *sqlstore.DB
-	owned bool // opened by us, hence ours to close
+	sql    *sql.DB
+	writer *sql.DB // the connection we write on, if both were opened by us, hence ours to close
+	store  *sqlstore.DB
 }
 
 // SchemaError says that the database's schema is not the one this program
@@ -81,17 +82,16 @@ func New(ctx context.Context, db *sql.DB, opts *Options) (*DB, error) {
 	if err := checkConnections(ctx, db, "db", networkFS); err != nil {
 		return nil, err
 	}
-	return newDB(db, opts, false)
+	return newDB(db, nil, opts)
 }
 
-func newDB(db *sql.DB, opts *Options, owned bool) (*DB, error) {
-	dialect := dialect()
-	dialect.Immediate = owned // by the data source name, which of the host's we don't know
-	store, err := sqlstore.New(sqlstore.Config{DB: db, Dialect: dialect, Prefix: opts.Prefix, Now: opts.Now})
+// newDB is a database of ours where it has a writer.
+func newDB(db, writer *sql.DB, opts *Options) (*DB, error) {
+	store, err := sqlstore.New(sqlstore.Config{DB: db, Writer: writer, Dialect: dialect(), Prefix: opts.Prefix, Now: opts.Now})
 	if err != nil {
 		return nil, err
 	}
-	return &DB{sql: db, store: store, owned: owned}, nil
+	return &DB{sql: db, writer: writer, store: store}, nil
 }
 
 // Migrate creates or upgrades the tables. Any number of goroutines and
@@ -136,8 +136,8 @@ func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 // Close closes the database, if it was opened by [Open]. Closing twice succeeds.
 func (db *DB) Close() error {
 	err := db.store.Close()
-	if db.owned {
-		err = db.sql.Close()
+	if db.writer != nil {
+		err = errors.Join(err, db.writer.Close(), db.sql.Close())
 	}
 	return err
 }

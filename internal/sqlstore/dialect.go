@@ -48,8 +48,6 @@ type Dialect struct {
 	// Lock takes the one write lock of the database. Only one transaction of a
 	// process writes, and no statement is broken off.
 	Lock string
-	// Immediate: a transaction that begins on the pool has that lock already.
-	Immediate bool
 	// Keys takes the locks whose numbers its one argument lists, as in
 	// "{1,2}", in that order, and waits for each. It answers with the clock,
 	// read once all are held, and with the transaction's isolation, which must

@@ -123,10 +123,14 @@ type place struct {
 	view
 	tx    *sql.Tx
 	fresh *[]*statement // of a transaction of our own: those that were not prepared
+	line  *line         // on which a transaction of our own runs instead
 }
 
 func (p place) conn() bun.IConn {
-	if p.tx != nil {
+	switch {
+	case p.line != nil:
+		return p.line.conn
+	case p.tx != nil:
 		return p.tx
 	}
 	return p.store.db
@@ -174,6 +178,8 @@ func (p place) statement(text string) *statement {
 // In a transaction nothing is prepared on the pool, which may have no connection to spare.
 func (p place) prepared(ctx context.Context, st *statement) *sql.Stmt {
 	switch prepared := st.prepared.Load(); {
+	case p.line != nil:
+		return p.line.prepared(ctx, st)
 	case p.tx == nil:
 		return st.prepare(ctx, p.store.db)
 	case prepared != nil:

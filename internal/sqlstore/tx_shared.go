@@ -93,7 +93,10 @@ const (
 // the first has a savepoint, so that what it is refused leaves no trace. All get their
 // answers once it has ended: what one of them saw of another's is then true, or both fail.
 type shared struct {
-	tx      *sql.Tx
+	tx interface {
+		Commit() error
+		Rollback() error
+	}
 	release context.CancelFunc // what belongs to the tx
 	fresh   []*statement
 	begun   time.Time
@@ -129,35 +132,48 @@ func (v view) share(ctx context.Context, do func(context.Context, place) error) 
 
 // begin begins a transaction, and holds the lock then. ctx ends the wait for it, and nothing after that.
 func (v view) begin(ctx context.Context) (*shared, error) {
-	whole := context.WithoutCancel(ctx)
+	s, whole := v.store, context.WithoutCancel(ctx)
 	open := &shared{release: func() {}, begun: time.Now(), ended: make(chan struct{})}
 	waiting, stop := whole, func() bool { return true }
 	if ctx.Done() != nil { // else nothing need watch for its end
 		waiting, open.release = context.WithCancel(whole)
 		stop = context.AfterFunc(ctx, open.release)
 	}
-	tx, err := v.store.db.BeginTx(waiting, nil)
-	switch going := stop(); {
-	case err == nil && going:
-		open.tx = tx
-		if v.store.dialect.Immediate {
-			return open, nil
+	err := s.open(waiting, open)
+	if !stop() {
+		if err == nil {
+			_ = open.tx.Rollback() // it holds nothing
 		}
-		if _, err = open.on(v).exec(whole, v.store.dialect.Lock); err == nil {
-			return open, nil
-		}
-	case !going:
 		err = ctx.Err()
 	}
-	if tx != nil {
-		_ = tx.Rollback() // it holds nothing
+	if err == nil && s.line == nil { // of somebody else's connections we don't know how they begin
+		if _, err = open.on(v).exec(whole, s.dialect.Lock); err != nil {
+			_ = open.tx.Rollback()
+		}
 	}
-	open.release()
-	return nil, err
+	if err != nil {
+		open.release()
+		return nil, err
+	}
+	return open, nil
+}
+
+func (s *store) open(ctx context.Context, open *shared) (err error) {
+	if s.line != nil {
+		open.tx = s.line
+		return s.line.begin(ctx)
+	}
+	open.tx, err = s.db.BeginTx(ctx, nil)
+	return err
 }
 
 // on is where v writes in it.
-func (open *shared) on(v view) place { return place{view: v, tx: open.tx, fresh: &open.fresh} }
+func (open *shared) on(v view) place {
+	if tx, pooled := open.tx.(*sql.Tx); pooled {
+		return place{view: v, tx: tx, fresh: &open.fresh}
+	}
+	return place{view: v, line: v.store.line}
+}
 
 // write has do write, and passes the transaction on or ends it, also where do panics.
 func (open *shared) write(ctx context.Context, v view, do func(context.Context, place) error) (err error) {
