@@ -61,8 +61,10 @@ func open(ctx context.Context, path string, opts *Options, network func(folder s
 	}
 	if err != nil {
 		pool.Close()
+		writer.Close()
 		return nil, err
 	}
+	db.owned = []*sql.DB{writer, pool}
 	return db, nil
 }
 
@@ -78,6 +80,8 @@ func checkOptions(path string, opts *Options) error {
 		return &access.FieldError{Field: "path", Rule: "must not hold a NUL byte"}
 	case opts.BusyTimeout < 0 || opts.BusyTimeout > 0 && opts.BusyTimeout < time.Millisecond:
 		return &access.FieldError{Field: "BusyTimeout", Rule: "must be 0 or at least a millisecond"}
+	case opts.Writer != nil:
+		return &access.FieldError{Field: "Writer", Rule: "must be nil, for one is opened"}
 	case opts.Synchronous > Full:
 		return &access.FieldError{Field: "Synchronous", Rule: "must be Normal or Full"}
 	}

@@ -40,7 +40,7 @@ func New(c Config) (*DB, error) {
 		bun: bun.NewDB(c.DB, c.Dialect.Bun),
 	}
 	if c.Dialect.Keys == "" {
-		s.writer = new(writer)
+		s.writer = &writer{going: sharedFor}
 		if c.Writer != nil {
 			s.line = &line{pool: c.Writer}
 		}

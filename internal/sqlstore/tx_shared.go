@@ -16,8 +16,9 @@ import (
 // writer has those of this process that write to a database with one write
 // lock wait for each other here, in turn, and not for that lock. Who
 // is done while others wait passes its transaction on to the next of
-// them, for what a COMMIT costs it costs once, for however many. The zero value is ready.
+// them, for what a COMMIT costs it costs once, for however many.
 type writer struct {
+	going time.Duration // how long a transaction is passed on once the first is done
 	mu    sync.Mutex
 	busy  bool // somebody writes
 	queue []*seat
@@ -82,8 +83,8 @@ func (s *store) alone(ctx context.Context) (give func(), err error) {
 	return func() { s.writer.pass(nil) }, nil
 }
 
-// A transaction is passed on until so many have written in it, or for so long:
-// the first of them waits for its answer, and other processes for the lock.
+// A transaction is passed on until so many have written in it, or for so long
+// after the first has: that one waits for its answer, and other processes for the lock.
 const (
 	sharedBy  = 64
 	sharedFor = 10 * time.Millisecond
@@ -99,9 +100,9 @@ type shared struct {
 	}
 	release context.CancelFunc // what belongs to the tx
 	fresh   []*statement
-	begun   time.Time
-	written int   // by how many, of those that were not refused
-	broken  error // why nothing of it can be kept
+	since   time.Time // when the first had written
+	written int       // by how many, of those that were not refused
+	broken  error     // why nothing of it can be kept
 
 	ended chan struct{} // closed then, and only then is err set
 	err   error
@@ -133,7 +134,7 @@ func (v view) share(ctx context.Context, do func(context.Context, place) error) 
 // begin begins a transaction, and holds the lock then. ctx ends the wait for it, and nothing after that.
 func (v view) begin(ctx context.Context) (*shared, error) {
 	s, whole := v.store, context.WithoutCancel(ctx)
-	open := &shared{release: func() {}, begun: time.Now(), ended: make(chan struct{})}
+	open := &shared{release: func() {}, ended: make(chan struct{})}
 	waiting, stop := whole, func() bool { return true }
 	if ctx.Done() != nil { // else nothing need watch for its end
 		waiting, open.release = context.WithCancel(whole)
@@ -183,11 +184,13 @@ func (open *shared) write(ctx context.Context, v view, do func(context.Context, 
 	defer func() {
 		switch {
 		case kept:
-			open.written++
+			if open.written++; open.written == 1 {
+				open.since = time.Now()
+			}
 		case nested && open.broken == nil && on.undo(whole) != nil:
 			open.broken = cmp.Or(err, errGone)
 		}
-		going := open.written > 0 && open.broken == nil && open.written < sharedBy && time.Since(open.begun) < sharedFor
+		going := open.written > 0 && open.broken == nil && open.written < sharedBy && time.Since(open.since) < v.store.writer.going
 		if going && v.store.writer.pass(open) {
 			return
 		}
