@@ -65,10 +65,23 @@ func (l *line) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// hangUp gives the connection up, with whatever has begun on it.
+// hangUp gives the connection up, and first what has begun on it: a connection
+// keeps its locks until the last of its statements is closed.
 func (l *line) hangUp() {
 	if l.conn == nil {
 		return
+	}
+	if l.rollback != nil {
+		_, _ = l.rollback.ExecContext(context.Background())
+	}
+	for _, st := range l.stmts {
+		_ = st.Close()
+	}
+	for _, word := range []**sql.Stmt{&l.open, &l.commit, &l.rollback} {
+		if *word != nil {
+			_ = (*word).Close()
+		}
+		*word = nil
 	}
 	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) // out of the pool with it
 	_ = l.conn.Close()

@@ -66,9 +66,17 @@ func (q *queue) run(meanwhile func(), all ...func() error) []error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, do := range all {
-		wg.Go(func() { errs[i] = do() })
+		over := make(chan struct{})
+		wg.Go(func() {
+			defer close(over)
+			errs[i] = do()
+		})
 		if i == 0 {
-			<-held
+			select {
+			case <-held:
+			case <-over:
+				q.Fatalf("the first: %v", errs[0])
+			}
 		}
 		for sqlstore.Waiting(q.db.Sessions()) < i {
 			runtime.Gosched()
@@ -135,33 +143,35 @@ func TestSharedCommitFails(t *testing.T) {
 		{"it did not", false, true, lost},
 		{"the disk is full", false, false, full(t)},
 	} {
-		queues(t, func(q *queue) {
-			q.commit = func(commit func() error) error {
+		t.Run(c.name, func(t *testing.T) {
+			queues(t, func(q *queue) {
+				q.commit = func(commit func() error) error {
+					if c.happened {
+						return errors.Join(commit(), c.why)
+					}
+					if !q.kept { // so that the pool parts with the connection, which has its transaction still
+						return errors.Join(c.why, driver.ErrBadConn)
+					}
+					return c.why
+				}
+				errs := q.run(nothing, q.hold(q.Context(), ask("alice")), q.spawn(spawn("p"), 1), q.spawn(spawn("p"), 1))
+				for i, err := range errs {
+					if !errors.Is(err, c.why) || errors.Is(err, session.ErrUnknown) != c.unknown || errors.Is(err, billing.ErrUnknown) != (c.unknown && i == 0) {
+						q.Errorf("%s: the %dth is told %v", c.name, i, err)
+					}
+				}
+				written := 0
 				if c.happened {
-					return errors.Join(commit(), c.why)
+					written = 1
 				}
-				if !q.kept { // so that the pool parts with the connection, which has its transaction still
-					return errors.Join(c.why, driver.ErrBadConn)
+				if q.sessions() != written || q.holds() != written {
+					q.Errorf("%s: %d sessions, %d holds", c.name, q.sessions(), q.holds())
 				}
-				return c.why
-			}
-			errs := q.run(nothing, q.hold(q.Context(), ask("alice")), q.spawn(spawn("p"), 1), q.spawn(spawn("p"), 1))
-			for i, err := range errs {
-				if !errors.Is(err, c.why) || errors.Is(err, session.ErrUnknown) != c.unknown || errors.Is(err, billing.ErrUnknown) != (c.unknown && i == 0) {
-					q.Errorf("%s: the %dth is told %v", c.name, i, err)
+				q.commit = nil
+				if err := errors.Join(q.run(nothing, q.hold(q.Context(), ask("alice")), q.spawn(spawn("p"), 5))...); err != nil {
+					q.Errorf("%s, and then: %v", c.name, err)
 				}
-			}
-			written := 0
-			if c.happened {
-				written = 1
-			}
-			if q.sessions() != written || q.holds() != written {
-				q.Errorf("%s: %d sessions, %d holds", c.name, q.sessions(), q.holds())
-			}
-			q.commit = nil
-			if err := errors.Join(q.run(nothing, q.hold(q.Context(), ask("alice")), q.spawn(spawn("p"), 5))...); err != nil {
-				q.Errorf("%s, and then: %v", c.name, err)
-			}
+			})
 		})
 	}
 }
