@@ -21,6 +21,7 @@ type Book struct {
 	grants   map[access.UserID]map[GrantID]*Grant
 	holds    map[HoldID]*Hold
 	open     map[access.UserID]map[HoldID]bool
+	held     map[access.UserID]Held // by others
 	marks    map[MarkKey]*Mark
 	entries  map[string]Entry // that are there already, of the ids that matter
 	changes  Changes
@@ -39,8 +40,17 @@ type Facts struct {
 	Accounts []Account
 	Grants   []Grant // of those payers, with something left; of a grant's own id, with nothing left too
 	Holds    []Hold  // those that are open, of those payers; of a hold's own id, closed ones too
+	Held     []Held  // instead of open holds of those payers that no verb is about: their sums
 	Marks    []Mark
 	Entries  []Entry // with the ids that are about to be written, as far as they are there
+}
+
+// Held is what some holds of a payer reserve that are open and, by the clock
+// of the book, have not expired. None of them is among [Facts.Holds].
+type Held struct {
+	Payer    access.UserID
+	Estimate Micros // of all together
+	Holds    int    // how many they are
 }
 
 // Changes is what a verb has changed, in a fixed order.
@@ -53,12 +63,14 @@ type Changes struct {
 }
 
 // NewBook returns an empty book. now is the ledger's clock, read once the locks are held.
-func NewBook(now time.Time) *Book {
-	return &Book{
-		now: utc(now), accounts: map[access.UserID]*Account{}, grants: map[access.UserID]map[GrantID]*Grant{},
-		holds: map[HoldID]*Hold{}, open: map[access.UserID]map[HoldID]bool{}, marks: map[MarkKey]*Mark{}, entries: map[string]Entry{},
-		dirty: dirty{map[access.UserID]bool{}, map[GrantID]access.UserID{}, map[HoldID]bool{}, map[MarkKey]bool{}},
+func NewBook(now time.Time) *Book { return &Book{now: utc(now)} }
+
+// put puts v into a map that is made when it is first needed: of a book's most stay empty.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
+	(*m)[k] = v
 }
 
 // Add adds what the ledger has. What it does not have need not be added.
@@ -68,7 +80,7 @@ func (b *Book) Add(f Facts) {
 		b.entries, b.changes.Entries = make(map[string]Entry, n), slices.Grow(b.changes.Entries, n)
 	}
 	for _, a := range f.Accounts {
-		b.accounts[a.Payer] = &a
+		put(&b.accounts, a.Payer, &a)
 	}
 	for _, g := range f.Grants {
 		b.putGrant(g)
@@ -76,33 +88,45 @@ func (b *Book) Add(f Facts) {
 	for _, h := range f.Holds {
 		b.putHold(h)
 	}
+	for _, h := range f.Held {
+		was := b.held[h.Payer]
+		put(&b.held, h.Payer, Held{h.Payer, was.Estimate + h.Estimate, was.Holds + h.Holds})
+	}
 	for _, m := range f.Marks {
-		b.marks[m.MarkKey] = &m
+		put(&b.marks, m.MarkKey, &m)
 	}
 	for _, e := range f.Entries {
-		b.entries[e.ID] = e
+		put(&b.entries, e.ID, e)
 	}
 }
 
 // Changes is what the verbs have changed since the book was made.
 func (b *Book) Changes() Changes {
 	c := Changes{Entries: b.changes.Entries}
-	for _, payer := range slices.Sorted(maps.Keys(b.dirty.accounts)) {
+	for _, payer := range sorted(b.dirty.accounts) {
 		c.Accounts = append(c.Accounts, *b.accounts[payer])
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.dirty.grants)) {
+	for _, id := range sorted(b.dirty.grants) {
 		c.Grants = append(c.Grants, *b.grants[b.dirty.grants[id]][id])
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.dirty.holds)) {
+	for _, id := range sorted(b.dirty.holds) {
 		c.Holds = append(c.Holds, *b.holds[id])
 	}
-	keys := slices.SortedFunc(maps.Keys(b.dirty.marks), func(a, b MarkKey) int {
+	for _, k := range sortedFunc(b.dirty.marks, func(a, b MarkKey) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Meter, b.Meter))
-	})
-	for _, k := range keys {
+	}) {
 		c.Marks = append(c.Marks, *b.marks[k])
 	}
 	return c
+}
+
+// sorted are the keys of m in their order.
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return sortedFunc(m, cmp.Compare[K]) }
+
+func sortedFunc[K comparable, V any](m map[K]V, order func(K, K) int) []K {
+	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
+	slices.SortFunc(keys, order)
+	return keys
 }
 
 // Balance is how an account stands.
@@ -123,7 +147,7 @@ func (b *Book) Balance(payer access.UserID) Balance {
 
 // standing is how the account stands, without the hold that is about to go on.
 func (b *Book) standing(payer access.UserID, without HoldID) Standing {
-	var s Standing
+	s := Standing{Held: b.held[payer].Estimate, Holds: b.held[payer].Holds}
 	if a := b.accounts[payer]; a != nil {
 		s.Debt = a.Debt
 		if a.Day >= day(b.now) { // a clock that was set back over a midnight is still in the later day
@@ -146,24 +170,24 @@ func (b *Book) standing(payer access.UserID, without HoldID) Standing {
 
 func (b *Book) account(payer access.UserID) *Account {
 	if b.accounts[payer] == nil {
-		b.accounts[payer] = &Account{Payer: payer}
+		put(&b.accounts, payer, &Account{Payer: payer})
 	}
-	b.dirty.accounts[payer] = true
+	put(&b.dirty.accounts, payer, true)
 	return b.accounts[payer]
 }
 
 func (b *Book) putGrant(g Grant) {
 	if b.grants[g.Payer] == nil {
-		b.grants[g.Payer] = map[GrantID]*Grant{}
+		put(&b.grants, g.Payer, map[GrantID]*Grant{})
 	}
 	b.grants[g.Payer][g.ID] = &g
 }
 
 func (b *Book) putHold(h Hold) {
-	b.holds[h.ID] = &h
+	put(&b.holds, h.ID, &h)
 	if h.State == HoldOpen {
 		if b.open[h.Payer] == nil {
-			b.open[h.Payer] = map[HoldID]bool{}
+			put(&b.open, h.Payer, map[HoldID]bool{})
 		}
 		b.open[h.Payer][h.ID] = true
 	} else {
@@ -174,7 +198,7 @@ func (b *Book) putHold(h Hold) {
 // write writes a hold.
 func (b *Book) write(h Hold) {
 	b.putHold(h)
-	b.dirty.holds[h.ID] = true
+	put(&b.dirty.holds, h.ID, true)
 }
 
 // enter writes an entry into the book of its payer.
@@ -182,7 +206,7 @@ func (b *Book) enter(e Entry) {
 	a := b.account(e.Payer)
 	a.Entries++
 	e.N, e.PostedAt = a.Entries, b.now
-	b.entries[e.ID] = e
+	put(&b.entries, e.ID, e)
 	b.changes.Entries = append(b.changes.Entries, e)
 }
 

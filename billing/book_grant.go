@@ -44,7 +44,7 @@ func (b *Book) Grant(g Grant) (Grant, error) {
 		postings = append(postings, Posting{grantAccount(g.ID), -repaid}, Posting{debtAccount(g.Payer), repaid})
 	}
 	b.putGrant(g)
-	b.dirty.grants[g.ID] = g.Payer
+	put(&b.dirty.grants, g.ID, g.Payer)
 	b.enter(Entry{ID: GrantEntryID(g.ID), Kind: EntryGrant, Payer: g.Payer, Amount: g.Amount, Grant: g.ID, Postings: postings})
 	return g, nil
 }

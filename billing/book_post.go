@@ -56,8 +56,8 @@ func (b *Book) post(p Post) (Posted, error) {
 		}
 	}
 	mark.Through, mark.Closed = p.To, p.Last
-	b.marks[p.Key()] = &mark
-	b.dirty.marks[p.Key()] = true
+	put(&b.marks, p.Key(), &mark)
+	put(&b.dirty.marks, p.Key(), true)
 	b.account(p.Payer)
 	if hold != nil {
 		out.Hold, out.Refused = b.goOn(*hold, p)
@@ -169,7 +169,7 @@ func (b *Book) draw(payer access.UserID, id GrantID, amount Micros) {
 	g := *b.grants[payer][id]
 	g.Remaining -= amount
 	b.putGrant(g)
-	b.dirty.grants[id] = payer
+	put(&b.dirty.grants, id, payer)
 }
 
 // goOn renews or closes the hold of a post. It returns it as it is now, and why it may not go on.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -59,13 +58,11 @@ func dialect() sqlstore.Dialect {
 	}
 }
 
-var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
-
 // text says a statement in Postgres' words: its arguments are numbered, and
 // the clock is a query of its own, so that it is read once.
 func text(statement string) string {
 	statement = strings.ReplaceAll(statement, "NOW()", "(SELECT "+micros+")")
-	statement = packed.ReplaceAllString(sqlstore.Tables(statement, rows), "CAST(json_agg(json_build_object($1)) AS text)")
+	statement = sqlstore.Tables(statement, rows)
 	statement = strings.NewReplacer("KEYS(?)", machines, "IN IDS(?)", ids).Replace(statement)
 	parts := strings.Split(statement, "?") // no statement has one in quotes
 	var b strings.Builder

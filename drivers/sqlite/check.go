@@ -29,6 +29,23 @@ func checkConnections(ctx context.Context, db *sql.DB, field string, network fun
 	return nil
 }
 
+// checkWriter checks a pool to write on beside that of a database.
+func checkWriter(ctx context.Context, db, writer *sql.DB) error {
+	if err := checkConnections(ctx, writer, "Writer", networkFS); err != nil {
+		return err
+	}
+	var files [2]string
+	for i, pool := range []*sql.DB{db, writer} {
+		if err := pool.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&files[i]); err != nil {
+			return err
+		}
+	}
+	if files[0] != files[1] {
+		return &access.FieldError{Field: "Writer", Rule: "must be of the same file"}
+	}
+	return nil
+}
+
 func checkConnection(ctx context.Context, conn *sql.Conn, field string, network func(folder string) (string, error)) error {
 	var file, mode string
 	var keys, wait int64

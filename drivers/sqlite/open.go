@@ -43,22 +43,28 @@ func open(ctx context.Context, path string, opts *Options, network func(folder s
 	if err := checkPath(path, network); err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite", dataSourceName(path, opts))
-	if err != nil {
-		return nil, err
+	var pools [2]*sql.DB // the second has the one connection that we write on
+	for i := range pools {
+		if pools[i], err = sql.Open("sqlite", dataSourceName(path, opts)); err != nil {
+			return nil, err
+		}
 	}
+	pool, writer := pools[0], pools[1]
 	// Connections are kept, for a new one costs more than most statements.
 	connections := max(8, 2*runtime.GOMAXPROCS(0))
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
-	db, err := newDB(pool, opts, true)
+	writer.SetMaxOpenConns(1)
+	db, err := newDB(pool, writer, opts)
 	if err == nil {
 		err = probe(ctx, pool, path, network)
 	}
 	if err != nil {
 		pool.Close()
+		writer.Close()
 		return nil, err
 	}
+	db.owned = []*sql.DB{writer, pool}
 	return db, nil
 }
 
@@ -74,6 +80,8 @@ func checkOptions(path string, opts *Options) error {
 		return &access.FieldError{Field: "path", Rule: "must not hold a NUL byte"}
 	case opts.BusyTimeout < 0 || opts.BusyTimeout > 0 && opts.BusyTimeout < time.Millisecond:
 		return &access.FieldError{Field: "BusyTimeout", Rule: "must be 0 or at least a millisecond"}
+	case opts.Writer != nil:
+		return &access.FieldError{Field: "Writer", Rule: "must be nil, for one is opened"}
 	case opts.Synchronous > Full:
 		return &access.FieldError{Field: "Synchronous", Rule: "must be Normal or Full"}
 	}

@@ -35,6 +35,7 @@ func TestOpenRefuses(t *testing.T) {
 		{good, sqlite.Options{BusyTimeout: -1}, "BusyTimeout", ""},
 		{good, sqlite.Options{BusyTimeout: time.Microsecond}, "BusyTimeout", ""},
 		{good, sqlite.Options{Synchronous: 9}, "Synchronous", ""},
+		{good, sqlite.Options{Writer: new(sql.DB)}, "Writer", ""},
 	} {
 		_, err := sqlite.Open(t.Context(), bad.path, &bad.opts)
 		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != bad.field || !strings.Contains(e.Rule, bad.says) {
@@ -199,6 +200,9 @@ func TestNewRefuses(t *testing.T) {
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{BusyTimeout: time.Second}, "BusyTimeout"},
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Synchronous: sqlite.Full}, "Synchronous"},
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Prefix: "-"}, "Prefix"},
+		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, file+wal+"&"+busy)}, "foreign_keys"},
+		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, ":memory:?"+keys+"&"+busy)}, "Writer"},
+		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, "file:"+filepath.Join(t.TempDir(), "other.db")+"?"+wal+"&"+keys+"&"+busy)}, "Writer"},
 	} {
 		_, err := sqlite.New(t.Context(), bad.db, bad.opts)
 		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != bad.field {

@@ -3,13 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/uptrace/bun/dialect/sqlitedialect"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -26,6 +23,12 @@ type Options struct {
 	// Prefix begins the names of all tables, indexes and triggers: 1 to 31
 	// lower-case letters, digits and underscores. Empty = "bunkroom_".
 	Prefix string
+
+	// Writer, for [New], is a second pool of the same file, with the same
+	// settings. One connection of it is kept to write on, which takes a good
+	// quarter off what small writes cost. It stays the host's to close, once the
+	// [DB] is closed. nil = writes go by any connection. [Open] has one of its own, and refuses it.
+	Writer *sql.DB
 
 	// The following are of the connections. [Open] sets them; [New] refuses
 	// them, since the connections it is given have theirs.
@@ -52,7 +55,7 @@ const (
 type DB struct {
 	sql   *sql.DB
 	store *sqlstore.DB
-	owned bool // opened by us, hence ours to close
+	owned []*sql.DB // opened by us, hence ours to close
 }
 
 // SchemaError says that the database's schema is not the one this program
@@ -85,66 +88,20 @@ func New(ctx context.Context, db *sql.DB, opts *Options) (*DB, error) {
 	if err := checkConnections(ctx, db, "db", networkFS); err != nil {
 		return nil, err
 	}
-	return newDB(db, opts, false)
+	if opts.Writer != nil {
+		if err := checkWriter(ctx, db, opts.Writer); err != nil {
+			return nil, err
+		}
+	}
+	return newDB(db, opts.Writer, opts)
 }
 
-func newDB(db *sql.DB, opts *Options, owned bool) (*DB, error) {
-	store, err := sqlstore.New(sqlstore.Config{DB: db, Dialect: dialect(), Prefix: opts.Prefix, Now: opts.Now})
+func newDB(db, writer *sql.DB, opts *Options) (*DB, error) {
+	store, err := sqlstore.New(sqlstore.Config{DB: db, Writer: writer, Dialect: dialect(), Prefix: opts.Prefix, Now: opts.Now})
 	if err != nil {
 		return nil, err
 	}
-	return &DB{sql: db, store: store, owned: owned}, nil
-}
-
-// keys are the rows of the machines that are asked about.
-const keys = `SELECT value ->> 0 AS n, value ->> 1 AS sandbox_id, value ->> 2 AS generation, value ->> 3 AS incarnation FROM json_each(?)`
-
-// ids is one column of what is in a list.
-const ids = `(SELECT value FROM json_each(?))`
-
-// rows is a table of n rows of values or, if that is 0, of what is in a list of rows.
-func rows(n int, names, _ []string) string {
-	columns := make([]string, len(names))
-	for i, name := range names {
-		switch n {
-		case 0:
-			columns[i] = "value ->> " + strconv.Itoa(i) + " AS " + name
-		case 1:
-			columns[i] = "? AS " + name
-		default:
-			columns[i] = "column" + strconv.Itoa(i+1) + " AS " + name
-		}
-	}
-	table := "(SELECT " + strings.Join(columns, ", ")
-	switch n {
-	case 0:
-		table += " FROM json_each(?)"
-	case 1:
-	default:
-		row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
-		table += " FROM (VALUES " + row + strings.Repeat(", "+row, n-1) + ")"
-	}
-	return table + ")"
-}
-
-var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
-
-func dialect() sqlstore.Dialect {
-	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
-	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL", "KEYS(?)", keys, "IDS(?)", ids)
-	return sqlstore.Dialect{
-		Bun:        sqlitedialect.New(),
-		Migrations: sqlstore.Migrations("sqlite"),
-		Text: func(statement string) string {
-			return text.Replace(packed.ReplaceAllString(sqlstore.Tables(statement, rows), "json_group_array(json_object($1))"))
-		},
-		Begin:      []string{"BEGIN IMMEDIATE"},
-		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
-		Objects:    "SELECT type, name FROM sqlite_schema",
-		Fault:      fault,
-		Absent:     absent,
-		RolledBack: rolledBack,
-	}
+	return &DB{sql: db, store: store}, nil
 }
 
 // Migrate creates or upgrades the tables. Any number of goroutines and
@@ -189,8 +146,8 @@ func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 // Close closes the database, if it was opened by [Open]. Closing twice succeeds.
 func (db *DB) Close() error {
 	err := db.store.Close()
-	if db.owned {
-		err = db.sql.Close()
+	for _, pool := range db.owned {
+		err = errors.Join(err, pool.Close())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"regexp"
 	"strings"
@@ -14,9 +15,12 @@ import (
 	"github.com/bunkroom/bunkroom/session"
 )
 
-// Config is what [New] needs. All but Prefix and Now is required.
+// Config is what [New] needs. All but Writer, Prefix and Now is required.
 type Config struct {
-	DB      *sql.DB // stays the caller's to close
+	DB *sql.DB // stays the caller's to close
+	// Writer is a pool of the same database, of which one connection is kept to
+	// write on; its transactions may be begun immediately. It stays the caller's to close. nil = DB.
+	Writer  *sql.DB
 	Dialect Dialect
 	Prefix  string           // of all names; empty = "bunkroom_"
 	Now     func() time.Time // dates everything where the database has no clock; nil = time.Now
@@ -36,7 +40,10 @@ func New(c Config) (*DB, error) {
 		bun: bun.NewDB(c.DB, c.Dialect.Bun),
 	}
 	if c.Dialect.Keys == "" {
-		s.writer = make(chan struct{}, 1)
+		s.writer = &writer{going: sharedFor}
+		if c.Writer != nil {
+			s.line = &line{pool: c.Writer}
+		}
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -50,7 +57,17 @@ func New(c Config) (*DB, error) {
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx, turn: new(sync.Mutex)}} }
 
 // Close gives up the prepared statements. The *sql.DB stays open.
-func (db *DB) Close() error { return db.store.statements.close() }
+func (db *DB) Close() error {
+	if s := db.store; s.line != nil {
+		give, err := s.alone(context.Background())
+		if err != nil {
+			return err
+		}
+		s.line.hangUp()
+		give()
+	}
+	return db.store.statements.close()
+}
 
 // Tx is a database as a transaction of the host sees and writes it. It may be
 // used as long as the transaction itself, and by several goroutines at once:
@@ -81,11 +98,10 @@ type store struct {
 	prefix     string
 	now        func() time.Time
 	statements statements
-	accounts   turns // of those of our own transactions that are about one account
-	// writer is held by the one transaction of ours that writes: who waits
-	// here waits in turn, and not for the database's lock. It is nil where
-	// the database has many writers at once.
-	writer chan struct{}
+	made       sync.Map // texts of statements by what they are made of: tabled, loadingShape
+	accounts   turns    // of those of our own transactions that are about one account
+	writer     *writer  // nil where the database has many writers at once
+	line       *line    // what is written on; nil = any connection
 }
 
 // text is a fixed statement as this database is to be told it.

@@ -53,6 +53,7 @@ func (s ledger) book(ctx context.Context, payers []string, n needs, verb func(ct
 			if err := on.keep(ctx, payers); err != nil {
 				return err
 			}
+			n.now = clock
 			was, err := on.load(ctx, n)
 			if err != nil {
 				return err
@@ -77,13 +78,12 @@ const attempts = 3
 // statement that does so only if nothing was written about these payers
 // meanwhile. That takes half as long as to lock them first.
 func (s ledger) once(ctx context.Context, n needs, verb func(context.Context, place, *loaded, *billing.Book) error) error {
-	n.clock = true
 	return s.read(ctx, func(ctx context.Context, on place) error {
 		was, err := on.load(ctx, n)
 		if err != nil {
 			return err
 		}
-		b := billing.NewBook(s.store.at(was.clock))
+		b := billing.NewBook(was.clock)
 		if err := verb(ctx, on, &was, b); err != nil {
 			return err
 		}

@@ -12,13 +12,13 @@ func (s ledger) Balance(ctx context.Context, payer access.UserID) (billing.Balan
 	var was loaded
 	one := []string{string(payer)}
 	err := s.read(ctx, func(ctx context.Context, on place) (err error) {
-		was, err = on.load(ctx, needs{payers: one, left: true, standing: one, clock: true})
+		was, err = on.load(ctx, needs{payers: one, left: true, standing: one})
 		return err
 	})
 	if err != nil {
 		return billing.Balance{}, err
 	}
-	b := billing.NewBook(s.store.at(was.clock))
+	b := billing.NewBook(was.clock)
 	b.Add(was.Facts)
 	return b.Balance(payer), nil
 }
@@ -116,7 +116,7 @@ func (s ledger) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Ma
 	}
 	found := make(map[billing.MarkKey]billing.Mark, len(keys))
 	err := s.read(ctx, func(ctx context.Context, on place) error {
-		text, args := s.store.keyed(marksOf, keys)
+		text, args := s.store.keyed(marksOf+joinMarks, marksOf+lookMarks, keys)
 		if args == nil {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (s ledger) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Ma
 }
 
 const (
-	marksOf = `SELECT ` + markColumns + ` FROM MARKS`
+	marksOf = `SELECT ` + markColumns + ` FROM `
 	holdsOn = `SELECT ` + holdColumns + ` FROM bunkroom_holds AS h WHERE h.resource = ? ORDER BY h.opened_at, h.id`
 )
 

@@ -38,22 +38,29 @@ const (
 	someRows = 32
 )
 
+// tabled is a statement with a table of so many rows.
+type tabled struct {
+	text string
+	rows int // 0 = any number, as arrays or as a list
+}
+
 // table has a statement with ROWS(...) say how many they are, if few, and
-// returns the arguments: slices of one length, each a column.
+// returns the arguments: columns of one length.
 func (s *store) table(statement string, columns ...column) (string, []any) {
 	n := columns[0].len()
-	var args []any
 	switch {
 	case n <= fewRows, n == someRows && !s.dialect.Arrays:
+		args := make([]any, 0, n*len(columns))
 		for i := range n {
 			for _, c := range columns {
 				args = append(args, c.at(i))
 			}
 		}
-		return strings.Replace(statement, "ROWS(", "ROWS"+strconv.Itoa(n)+"(", 1), args
+		return s.tabled(tabled{statement, n}), args
 	case s.dialect.Arrays:
-		for _, c := range columns {
-			args = append(args, c.array())
+		args := make([]any, len(columns))
+		for i, c := range columns {
+			args[i] = c.array()
 		}
 		return statement, args
 	}
@@ -71,6 +78,16 @@ func (s *store) table(statement string, columns ...column) (string, []any) {
 	return statement, []any{string(text)}
 }
 
+// tabled is the text of it, which is made once.
+func (s *store) tabled(t tabled) string {
+	if text, ok := s.made.Load(t); ok {
+		return text.(string)
+	}
+	text := strings.Replace(t.text, "ROWS(", "ROWS"+strconv.Itoa(t.rows)+"(", 1)
+	s.made.Store(t, text)
+	return text
+}
+
 // column is one column of a table of arguments.
 type column interface {
 	len() int
@@ -79,48 +96,43 @@ type column interface {
 	array() any
 }
 
-type columnOf[T string | int64 | *int64 | bool] []T
+// columnOf is what is the same of each row.
+type columnOf[R any, T string | int64 | *int64 | bool] struct {
+	rows []R
+	of   func(*R) T
+}
 
-func (c columnOf[T]) len() int                 { return len(c) }
-func (c columnOf[T]) part(from, to int) column { return c[from:to] }
-func (c columnOf[T]) at(i int) any             { return c[i] }
-func (c columnOf[T]) array() any               { return []T(c) }
+func (c columnOf[R, T]) len() int                 { return len(c.rows) }
+func (c columnOf[R, T]) part(from, to int) column { return columnOf[R, T]{c.rows[from:to], c.of} }
+func (c columnOf[R, T]) at(i int) any             { return c.of(&c.rows[i]) }
+func (c columnOf[R, T]) array() any {
+	all := make([]T, len(c.rows))
+	for i := range all {
+		all[i] = c.of(&c.rows[i])
+	}
+	return all
+}
 
 func texts[R any, T ~string](rows []R, of func(*R) T) column {
-	c := make(columnOf[string], len(rows))
-	for i := range rows {
-		c[i] = string(of(&rows[i]))
-	}
-	return c
+	return columnOf[R, string]{rows, func(r *R) string { return string(of(r)) }}
 }
 
 func numbers[R any, T ~int64 | ~int](rows []R, of func(*R) T) column {
-	c := make(columnOf[int64], len(rows))
-	for i := range rows {
-		c[i] = int64(of(&rows[i]))
-	}
-	return c
+	return columnOf[R, int64]{rows, func(r *R) int64 { return int64(of(r)) }}
 }
 
-func flags[R any](rows []R, of func(*R) bool) column {
-	c := make(columnOf[bool], len(rows))
-	for i := range rows {
-		c[i] = of(&rows[i])
-	}
-	return c
-}
+func flags[R any](rows []R, of func(*R) bool) column { return columnOf[R, bool]{rows, of} }
 
 // moments are numbers; one that is not set is NULL.
 func moments[R any](rows []R, of func(*R) time.Time) column {
-	c := make(columnOf[*int64], len(rows))
-	all := make([]int64, len(rows))
-	for i := range rows {
-		if at := of(&rows[i]); !at.IsZero() {
-			all[i] = at.UnixMicro()
-			c[i] = &all[i]
+	return columnOf[R, *int64]{rows, func(r *R) *int64 {
+		at := of(r)
+		if at.IsZero() {
+			return nil
 		}
-	}
-	return c
+		n := at.UnixMicro()
+		return &n
+	}}
 }
 
 // ledgerRow is a row of what is loaded for a book, whatever it is of.

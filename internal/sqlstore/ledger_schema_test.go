@@ -113,7 +113,7 @@ func TestLedgerPlans(t *testing.T) {
 		indexes []string
 	}{
 		{"hold", func() error { _, err := l.Hold(t.Context(), ask("alice")); return err },
-			[]string{"SEARCH a USING PRIMARY KEY (payer=?)", "bunkroom_grants_left (payer=?)", "bunkroom_holds_open (payer=?)", "SEARCH h USING PRIMARY KEY (id=?)"}},
+			[]string{"SEARCH a USING PRIMARY KEY (payer=?)", "bunkroom_grants_left (payer=?)", "USING COVERING INDEX bunkroom_holds_open (payer=? AND until_at>?)", "SEARCH h USING PRIMARY KEY (id=?)"}},
 		{"post", func() error { _, err := l.Post(t.Context(), spent(h)); return err },
 			[]string{"SEARCH a USING PRIMARY KEY (payer=?)", "bunkroom_grants_left (payer=?)", "SEARCH m USING PRIMARY KEY (resource=? AND meter=?)"}},
 		{"post again", func() error { _, err := l.Post(t.Context(), spent(h)); return err }, []string{"bunkroom_entries_id (id=?)"}},
@@ -123,7 +123,7 @@ func TestLedgerPlans(t *testing.T) {
 			_, err := l.Grant(t.Context(), billing.Grant{ID: "g", Payer: "alice", Source: "s", Amount: 1})
 			return err
 		}, []string{"SEARCH g USING PRIMARY KEY (id=?)", "bunkroom_grants_left"}},
-		{"balance", func() error { _, err := l.Balance(t.Context(), "alice"); return err }, []string{"bunkroom_holds_open (payer=?)", "bunkroom_grants_left (payer=?)"}},
+		{"balance", func() error { _, err := l.Balance(t.Context(), "alice"); return err }, []string{"USING COVERING INDEX bunkroom_holds_open (payer=? AND until_at>?)", "bunkroom_grants_left (payer=?)"}},
 		{"statement", func() error {
 			_, err := l.Statement(t.Context(), billing.StatementQuery{Payer: "alice", Limit: 10})
 			return err

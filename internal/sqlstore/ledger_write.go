@@ -16,7 +16,7 @@ import (
 )
 
 // What a book has changed is written by one statement of several parts, where
-// the database can do that, and else by a statement each. The account of each payer
+// the database can do that, and else by a statement each: see saveEach. The account of each payer
 // that something is written about gets its next version, or nothing is written: then somebody else has
 // written since it was loaded. Nothing of another
 // payer's is ever overwritten: ids and watermarks are no payer's alone, and
@@ -64,12 +64,12 @@ var errOvertaken = errors.New("sqlstore: somebody else wrote the same at the sam
 
 // save writes what a book has changed of what was loaded.
 func (p place) save(ctx context.Context, c billing.Changes, was loaded) error {
-	parts := parts(c, was)
-	switch {
-	case len(parts) == 0:
+	if !p.store.dialect.Arrays {
+		return p.saveEach(ctx, c, was)
+	}
+	parts := parts(c, was, concerned(c, was))
+	if len(parts) == 0 {
 		return nil
-	case !p.store.dialect.Arrays:
-		return p.saveEach(ctx, parts)
 	}
 	with, count, args, want := p.store.together(parts)
 	got := 0
@@ -102,7 +102,7 @@ func (s *store) together(parts []part) (with, count string, args []any, want int
 // saveAlone is save by one statement that is its own transaction: it fails
 // where not all of it can be written, and is not broken off.
 func (p place) saveAlone(ctx context.Context, c billing.Changes, was loaded) error {
-	parts := parts(c, was)
+	parts := parts(c, was, concerned(c, was))
 	if len(parts) == 0 {
 		return nil
 	}
@@ -121,33 +121,6 @@ func (p place) saveAlone(ctx context.Context, c billing.Changes, was loaded) err
 	return fmt.Errorf("%w: %w", session.ErrUnknown, err)
 }
 
-// saveEach is save by a statement for each part, and for some rows of it at a time.
-func (p place) saveEach(ctx context.Context, parts []part) error {
-	for _, part := range parts {
-		rows := part.columns[0].len()
-		for from := 0; from < rows; {
-			to := min(from+fewRows, rows)
-			if from+someRows <= rows {
-				to = from + someRows
-			}
-			some := make([]column, len(part.columns))
-			for i, c := range part.columns {
-				some[i] = c.part(from, to)
-			}
-			text, args := p.store.table(part.text, some...)
-			n, err := p.exec(ctx, text, args...)
-			if err != nil {
-				return p.store.overtaken(err)
-			}
-			if part.counted && int(n) != to-from {
-				return errOvertaken
-			}
-			from = to
-		}
-	}
-	return nil
-}
-
 // overtaken is err, as errOvertaken where it says that a row is there already.
 func (s *store) overtaken(err error) error {
 	if s.dialect.Taken != nil && s.dialect.Taken(err) {
@@ -157,11 +130,11 @@ func (s *store) overtaken(err error) error {
 }
 
 // parts are what is to be written. What is as it was is left out.
-func parts(c billing.Changes, was loaded) (parts []part) {
+func parts(c billing.Changes, was loaded, accounts []billing.Account) (parts []part) {
 	add := func(text string, counted bool, columns ...column) {
 		parts = append(parts, part{text, columns, counted})
 	}
-	if all := concerned(c, was); len(all) > 0 {
+	if all := accounts; len(all) > 0 {
 		add(writeAccounts, true,
 			texts(all, func(a *billing.Account) access.UserID { return a.Payer }), numbers(all, func(a *billing.Account) billing.Micros { return a.Debt }),
 			numbers(all, func(a *billing.Account) int64 { return a.Day }), numbers(all, func(a *billing.Account) billing.Micros { return a.Spent }),

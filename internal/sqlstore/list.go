@@ -127,7 +127,7 @@ const (
 // their order, and its arguments.
 func (s *store) newest(ids []string) (text string, args []any, err error) {
 	if s.dialect.Lateral {
-		text, args = s.table(newestOfEach, columnOf[string](ids))
+		text, args = s.table(newestOfEach, texts(ids, func(id *string) string { return *id }))
 		return text, append(args, session.MaxListed), nil
 	}
 	asked, err := json.Marshal(ids)

@@ -93,8 +93,10 @@ func (s *store) numbers(keys keys) string {
 func (p place) lock(ctx context.Context, keys keys) (time.Time, error) {
 	d := p.store.dialect
 	if d.Keys == "" {
-		if _, err := p.exec(ctx, d.Lock); err != nil {
-			return time.Time{}, err
+		if p.host != nil { // a transaction of our own begins with it
+			if _, err := p.exec(ctx, d.Lock); err != nil {
+				return time.Time{}, err
+			}
 		}
 		return p.store.at(time.Time{}), nil
 	}

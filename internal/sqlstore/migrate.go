@@ -71,12 +71,11 @@ func (db *DB) Migrate(ctx context.Context) error {
 // of [Dialect.Begin], in one transaction, with what is missing found out inside.
 func (s *store) migrate(ctx context.Context, steps []step) (err error) {
 	if s.writer != nil {
-		select {
-		case s.writer <- struct{}{}:
-			defer func() { <-s.writer }()
-		case <-ctx.Done():
-			return ctx.Err()
+		give, err := s.alone(ctx)
+		if err != nil {
+			return err
 		}
+		defer give()
 	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

@@ -66,13 +66,12 @@ func (s mounts) atOnce(ctx context.Context, r mount.Row) (mount.Row, error) {
 		return mount.Row{}, err
 	}
 	text, args := getOrCreateFast, mountArgs(r)
-	if writer := s.store.writer; writer != nil { // as in transact
-		select {
-		case writer <- struct{}{}:
-			defer func() { <-writer }()
-		case <-ctx.Done():
-			return mount.Row{}, ctx.Err()
+	if s.store.writer != nil {
+		give, err := s.store.alone(ctx)
+		if err != nil {
+			return mount.Row{}, err
 		}
+		defer give()
 		clock := micros(s.store.at(time.Time{}))
 		text, args, ctx = getOrCreate, append(args, clock, clock), context.WithoutCancel(ctx)
 	}

@@ -47,6 +47,12 @@ func (s *spy) seen() []string {
 // spied returns a migrated database with a spy between it and its pool.
 func spied(t testing.TB, opts *sqlite.Options) (*sqlite.DB, *spy) {
 	t.Helper()
+	return spiedOn(t, opts, false)
+}
+
+// spiedOn is spied, where there may be a pool to write on, which the spy sees too.
+func spiedOn(t testing.TB, opts *sqlite.Options, writer bool) (*sqlite.DB, *spy) {
+	t.Helper()
 	c, err := moderncsqlite.NewConnector("file:" + filepath.Join(t.TempDir(), "spied.db") +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=foreign_keys(1)&_txlock=immediate")
 	if err != nil {
@@ -55,6 +61,15 @@ func spied(t testing.TB, opts *sqlite.Options) (*sqlite.DB, *spy) {
 	s := &spy{}
 	pool := sql.OpenDB(spyConnector{c, s})
 	t.Cleanup(func() { pool.Close() })
+	if writer {
+		on := sql.OpenDB(spyConnector{c, s})
+		t.Cleanup(func() { on.Close() })
+		with := sqlite.Options{Writer: on}
+		if opts != nil {
+			with.Now = opts.Now
+		}
+		opts = &with
+	}
 	db, err := sqlite.New(t.Context(), pool, opts)
 	if err == nil {
 		err = db.Migrate(t.Context())
@@ -62,6 +77,7 @@ func spied(t testing.TB, opts *sqlite.Options) (*sqlite.DB, *spy) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { db.Close() })
 	s.reset(nil, nil)
 	return db, s
 }
@@ -120,14 +136,17 @@ type spyTx struct {
 	spy *spy
 }
 
-func (tx spyTx) Commit() error {
-	tx.spy.mu.Lock()
-	commit := tx.spy.commit
-	tx.spy.mu.Unlock()
+func (tx spyTx) Commit() error { return tx.spy.committing(tx.Tx.Commit) }
+
+// committing is a COMMIT.
+func (s *spy) committing(do func() error) error {
+	s.mu.Lock()
+	commit := s.commit
+	s.mu.Unlock()
 	if commit != nil {
-		return commit(tx.Tx.Commit)
+		return commit(do)
 	}
-	return tx.Tx.Commit()
+	return do()
 }
 
 type fullStmt interface {
@@ -142,9 +161,21 @@ type spyStmt struct {
 	text string
 }
 
-func (s spyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	s.spy.statement(s.text)
-	return s.fullStmt.ExecContext(ctx, args)
+func (s spyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (r driver.Result, err error) {
+	do := func() error {
+		r, err = s.fullStmt.ExecContext(ctx, args)
+		return err
+	}
+	switch s.text {
+	case "COMMIT":
+		err = s.spy.committing(do)
+	case "BEGIN IMMEDIATE", "ROLLBACK":
+		err = do()
+	default:
+		s.spy.statement(s.text)
+		err = do()
+	}
+	return r, err
 }
 
 func (s spyStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {

@@ -52,26 +52,17 @@ const commitWait = 30 * time.Second
 
 // transact is a transaction of our own. It ends with ctx until it is about to
 // be committed; to break a COMMIT off would leave nobody knowing whether it
-// happened. Under the one lock of a database only the wait for that ends with
-// ctx: to break a statement off saves nothing.
+// happened.
 func (v view) transact(ctx context.Context, do func(context.Context, place) error) error {
 	s := v.store
-	whole := context.WithoutCancel(ctx)
-	during := ctx
-	isolation := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	if s.writer != nil {
-		select {
-		case s.writer <- struct{}{}:
-			defer func() { <-s.writer }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		during, isolation = whole, nil
+		return v.share(ctx, do)
 	}
+	whole := context.WithoutCancel(ctx)
 	waiting, cancel := context.WithCancel(whole)
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
-	tx, err := s.db.BeginTx(waiting, isolation)
+	tx, err := s.db.BeginTx(waiting, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if !stop() {
 		if err == nil {
 			_ = tx.Rollback() // it holds nothing
@@ -84,15 +75,13 @@ func (v view) transact(ctx context.Context, do func(context.Context, place) erro
 	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
 
 	var fresh []*statement
-	if err := do(during, place{view: v, tx: tx, fresh: &fresh}); err != nil {
+	if err := do(ctx, place{view: v, tx: tx, fresh: &fresh}); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.writer == nil {
-		defer time.AfterFunc(commitWait, cancel).Stop()
-	}
+	defer time.AfterFunc(commitWait, cancel).Stop()
 	if err := tx.Commit(); err != nil {
 		if s.dialect.RolledBack(err) {
 			return err
@@ -134,10 +123,14 @@ type place struct {
 	view
 	tx    *sql.Tx
 	fresh *[]*statement // of a transaction of our own: those that were not prepared
+	line  *line         // on which a transaction of our own runs instead
 }
 
 func (p place) conn() bun.IConn {
-	if p.tx != nil {
+	switch {
+	case p.line != nil:
+		return p.line.conn
+	case p.tx != nil:
 		return p.tx
 	}
 	return p.store.db
@@ -185,6 +178,8 @@ func (p place) statement(text string) *statement {
 // In a transaction nothing is prepared on the pool, which may have no connection to spare.
 func (p place) prepared(ctx context.Context, st *statement) *sql.Stmt {
 	switch prepared := st.prepared.Load(); {
+	case p.line != nil:
+		return p.line.prepared(ctx, st)
 	case p.tx == nil:
 		return st.prepare(ctx, p.store.db)
 	case prepared != nil:
