@@ -82,6 +82,27 @@ func TestFilesWithScopedCredentials(t *testing.T) {
 	}
 }
 
+// A backslash in a name is told apart from a store that fails, through package
+// files too: by an error that names the key, and nothing is written.
+func TestBackslashThroughFiles(t *testing.T) {
+	s := open(t)
+	fs, err := files.New(files.Config{Bucket: s.bucket(t, adminKeys()), Namespace: "backslash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := fs.Folder(mount.Row{ID: id1, Scope: "project:p", Kind: mount.KindAgent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Write(t.Context(), `notes/a\b.md`, strings.NewReader("plan"), nil)
+	if refused, ok := errors.AsType[*s3.NameError](err); !ok || !strings.HasSuffix(refused.Key, `/notes/a\b.md`) {
+		t.Errorf("got %v", err)
+	}
+	if l, err := d.List(t.Context(), "", nil); err != nil || len(l.Entries) != 0 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
 // An upload that is given up leaves no parts behind, whatever ended it.
 func TestUploadsGivenUp(t *testing.T) {
 	s := open(t)
