@@ -146,6 +146,8 @@ func (w *Work) Context() context.Context { return w.ctx }
 // Sandbox is the session's sandbox, for as long as the work lasts: afterwards
 // everything had through it returns sandbox.ErrClosed. Processes started
 // through it see the variables of this work, such as where the agent's folder is.
+// Where the working directory is durable none can be Detached (sandbox.ErrUnsupported): it would write
+// there still when that is another's.
 func (w *Work) Sandbox() sandbox.Sandbox { return workSandbox{Sandbox: w.sb, work: w} }
 
 // Mounts is what became of each durable folder: the agent's, if it has one,
@@ -285,6 +287,9 @@ func (s workSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process,
 	}
 	if cause := context.Cause(s.work.ctx); cause != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrClosed, cause)
+	}
+	if c.Detached && s.work.workdir.Outcome.State != 0 {
+		return nil, fmt.Errorf("%w: what is detached would outlast the lock of the working directory", sandbox.ErrUnsupported)
 	}
 	c.Env = append(append([]string{}, s.work.carried.Env...), c.Env...)
 	c.Tag = s.work.id // so that another replica can end it, should this one die

@@ -142,6 +142,8 @@ func TestDurableWorkdir(t *testing.T) {
 			t.Errorf("Open (-want +got)\n%s", diff)
 		}
 		r.meddle(nil)
+		_, err := wk.Sandbox().Start(t.Context(), sandbox.Cmd{Argv: []string{"cat"}, Detached: true})
+		wantErr(t, "what would outlast the lock", err, sandbox.ErrUnsupported)
 		rep := closeWork(t, wk)
 		if diff := cmp.Diff([]string{"unmount", "close", "settle", "unmount", "unlock", "free"}, r.only(steps...)); diff != "" {
 			t.Errorf("Close (-want +got)\n%s", diff)
