@@ -23,31 +23,31 @@ func (s *sim) step() {
 		s.operate()
 	case x < 250:
 		s.advance(s.upTo(2 * time.Second))
-	case x < 275:
+	case x < 275 && len(s.eligible()) == 0:
 		s.advance(s.upTo(time.Minute))
-	case x < 280:
+	case x >= 275 && x < 280:
 		s.advance(s.upTo(4 * time.Minute))
-	case x < 286:
+	case x >= 280 && x < 286:
 		s.crash()
-	case x < 290:
+	case x >= 286 && x < 290:
 		s.outage = time.Now().Add(s.upTo(30 * time.Second))
 		s.log("the bucket can't be reached until %v", s.outage.Sub(s.began))
-	case x < 293:
+	case x >= 290 && x < 293:
 		s.tableBroken = time.Now().Add(s.upTo(20 * time.Second))
 		s.log("the kernel's list can't be read until %v", s.tableBroken.Sub(s.began))
-	case x < 299:
+	case x >= 293 && x < 299:
 		s.mu.Lock()
-		s.noMinter, s.minterWay, s.minterBad = time.Now().Add(s.upTo(s.life)), s.rnd.IntN(minterWays), time.Now()
+		s.noMinter, s.minterWay, s.minterBad = time.Now().Add(s.life/2+s.upTo(s.life)), s.rnd.IntN(minterWays), time.Now()
 		s.add("the minter fails (%d) until %v", s.minterWay, s.noMinter.Sub(s.began))
 		s.mu.Unlock()
-	case x < 318:
+	case x >= 299 && x < 318:
 		s.befall()
 	default:
 		if all := s.eligible(); len(all) > 0 {
 			c := all[s.rnd.IntN(len(all))]
 			s.release(c, s.draw(c))
 		} else {
-			s.advance(s.upTo(3 * time.Second))
+			s.advance(s.upTo(20 * time.Second))
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (s *sim) byHand(p *simProcess) {
 		return
 	}
 	s.begin(p, fmt.Sprintf("work of %s by hand ", agent), func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		row, err := p.folders.GetOrCreate(ctx, mount.Folder{Project: s.owners[agent].project, Agent: agent, Name: "notes"}, "ann")
 		if err != nil {
@@ -332,10 +332,10 @@ func (s *sim) work(p *simProcess) {
 		return
 	}
 	session := access.SessionID(fmt.Sprint("m", s.rnd.IntN(2)))
-	patience := s.upTo(2 * time.Minute)
+	patience := s.upTo(time.Minute)
 	var naps []time.Duration
 	for range s.rnd.IntN(5) {
-		naps = append(naps, s.upTo(50*time.Second)) // all of them are shorter than what a folder waits for
+		naps = append(naps, s.upTo(25*time.Second)) // all of them are shorter than what a folder waits for
 	}
 	q := mount.Request{Session: session, Project: s.owners[agent].project, Owner: "ann", Agent: agent}
 	s.begin(p, fmt.Sprintf("work of %s in %s ", agent, session), func(ctx context.Context) error {

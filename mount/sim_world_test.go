@@ -107,7 +107,7 @@ var (
 )
 
 // simGrace is how long a folder whose owner is gone waits, and what no work takes.
-const simGrace = 10 * time.Minute
+const simGrace = 4 * time.Minute
 
 func newSim(t testing.TB, seed uint64, root string) *sim {
 	s := &sim{
@@ -117,7 +117,7 @@ func newSim(t testing.TB, seed uint64, root string) *sim {
 		purged: map[mount.ID]mount.Prefix{}, strays: map[string]bool{}, listed: map[string]time.Time{},
 		private: seed%2 == 0, killable: seed%3 != 0, bucket: memblob.OpenBucket(nil),
 	}
-	s.life = []time.Duration{90 * time.Second, 4 * time.Minute, 15 * time.Minute}[s.rnd.IntN(3)]
+	s.life = []time.Duration{time.Minute, 90 * time.Second, 4 * time.Minute}[s.rnd.IntN(3)]
 	s.store = memory.New(&memory.Options{Now: s.clock}).Mounts()
 	for agent, project := range map[access.AgentID]access.ProjectID{"ada": "web", "bob": "web", "cy": "old"} {
 		s.owners[agent] = &simOwner{project: project, since: s.clock()}
