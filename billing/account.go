@@ -75,6 +75,9 @@ type Mark struct {
 	Total   int64     // quantity, of all that was posted
 	Left    Remainder // of a micro
 	Closed  bool      // nothing more will be posted
+	// Of is what was used by the latest span, or where none has a length by the first: who pays for what
+	// comes, and at which price, where no hold says so. Zero: only a program that did not note it has posted.
+	Of Use
 }
 
 // EntryKind says what an entry is.

@@ -56,6 +56,9 @@ func (b *Book) post(p Post) (Posted, error) {
 		}
 	}
 	mark.Through, mark.Closed = p.To, p.Last
+	if mark.Of == (Use{}) || !again && p.To.After(p.From) { // what is said twice, or is nothing, makes nobody else pay
+		mark.Of = p.Use
+	}
 	put(&b.marks, p.Key(), &mark)
 	put(&b.dirty.marks, p.Key(), true)
 	b.account(p.Payer)

@@ -25,7 +25,7 @@ func TestPost(t *testing.T) {
 	want := billing.Changes{
 		Accounts: []billing.Account{{Payer: "ann", Debt: 20, Day: 20513, Spent: 60, Entries: 1}},
 		Grants:   []billing.Grant{{ID: "g", Payer: "ann", Amount: 40, Source: "test", GrantedAt: second(-10)}},
-		Marks:    []billing.Mark{{MarkKey: workMark, Through: second(60), Total: 60_000_000}},
+		Marks:    []billing.Mark{{MarkKey: workMark, Through: second(60), Total: 60_000_000, Of: runtimeOf("work-1")}},
 		Entries: []billing.Entry{{
 			ID: "usage/runtime/work-1/1772366400000000", N: 1, Kind: billing.EntryUsage, Payer: "ann", Amount: 60, PostedAt: second(60),
 			Use: runtimeOf("work-1"), From: noon, To: second(60), Quantity: 60_000_000, Rate: perSecond,

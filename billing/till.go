@@ -44,7 +44,7 @@ const (
 	// FailOpen: work starts and goes on, its ticket says Unheld, and it is charged once the ledger
 	// can be asked again, also where it is over by then: its own process goes on trying. Where its hold
 	// has run out meanwhile it needs another. Of what was let in without a hold, and whose process dies
-	// before it has got one, nothing more is charged than had been posted: who pays is known by holds.
+	// before anything was posted, nothing is charged: that it began is known to nobody.
 	FailOpen
 )
 

@@ -1,10 +1,12 @@
 package billing_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
 )
 
@@ -208,14 +210,50 @@ func TestAbandonWithoutAHold(t *testing.T) {
 	}
 }
 
-// Of a work that has begun and never had a hold it is not known who pays.
-func TestAbandonOfNobody(t *testing.T) {
-	s := newShop(t)
-	s.terms.InFlight = 0 // so that it gets no hold once the ledger is back
-	if _, err := s.Settle(t.Context(), billing.Ticket{Intent: intent(), Unheld: true}, used(0, 60)); refusal(err) != billing.RefusedInFlight {
-		t.Fatal(err)
+// Who pays for a work that has begun and never had a hold is known by what it
+// has posted: its account can be closed too. What an earlier program has posted does not say so.
+func TestAbandonOfWhatNeverHadAHold(t *testing.T) {
+	for noted, want := range map[bool]billing.Micros{true: 100, false: 60} {
+		s := newShop(t)
+		s.terms.InFlight = 0 // so that it gets no hold once the ledger is back
+		unheld := billing.Ticket{Intent: intent(), Unheld: true}
+		if _, err := s.Settle(t.Context(), unheld, used(0, 60)); refusal(err) != billing.RefusedInFlight {
+			t.Fatal(err)
+		}
+		key := billing.MarkKey{Resource: "work-1", Meter: billing.MeterRuntime}
+		till := s.Till
+		if !noted {
+			tariffs, err := billing.NewTariffs(billing.Priced{Meter: billing.MeterRuntime, Rate: perSecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := billing.TillConfig{Ledger: nameless{s.ledger}, Tariffs: tariffs, Terms: func(access.Plan) billing.Terms { return s.terms }}
+			if till, err = billing.NewTill(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if err := till.Abandon(t.Context(), billing.Abandoned{Work: "work-1", Meter: billing.MeterRuntime, Through: second(100)}); err != nil {
+				t.Error(err)
+			}
+			marks, err := s.ledger.Marks(t.Context(), []billing.MarkKey{key})
+			if err != nil || marks[0].Closed != noted || s.spent(t) != want || len(s.states(t)) != 0 {
+				t.Errorf("noted %v: charged %v, want %v, mark %+v, %v", noted, s.spent(t), want, marks, err)
+			}
+		}
+		if _, err := s.Settle(t.Context(), unheld, used(60, 120)); noted && refusal(err) != billing.RefusedClosed {
+			t.Errorf("the process comes back: %v", err)
+		}
 	}
-	if err := s.abandon(t, 100); err != nil || s.spent(t) != 60 || len(s.states(t)) != 0 {
-		t.Errorf("%v, charged %v, holds %v", err, s.spent(t), s.states(t))
+}
+
+// nameless is a ledger whose watermarks were written by a program that did not note whose they are.
+type nameless struct{ billing.Ledger }
+
+func (l nameless) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Mark, error) {
+	marks, err := l.Ledger.Marks(ctx, keys)
+	for i := range marks {
+		marks[i].Of = billing.Use{}
 	}
+	return marks, err
 }

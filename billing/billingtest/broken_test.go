@@ -138,6 +138,18 @@ func TestBrokenRowsFail(t *testing.T) {
 				c.Marks[i].Left = billing.Remainder{}
 			}
 		}), []string{"charge-parts", "charge-price", "post-carried", "post"}},
+		{"does not note whose watermark it is", writing(func(_ time.Time, c *billing.Changes) {
+			for i := range c.Marks {
+				c.Marks[i].Of = billing.Use{}
+			}
+		}), []string{"mark-of", "post", "marks"}},
+		{"goes on noting who paid first", writing(func(_ time.Time, c *billing.Changes) {
+			for i := range c.Marks {
+				if c.Marks[i].Of.Payer == bob {
+					c.Marks[i].Of.Payer = alice
+				}
+			}
+		}), []string{"mark-of"}},
 		{"loses the sum of a meter", showing(func(_ time.Time, f *billing.Facts) {
 			for i := range f.Marks {
 				f.Marks[i].Total = 0

@@ -100,10 +100,10 @@ func balanceChecks() []check {
 			keys := []billing.MarkKey{keyOf(v), none, keyOf(storage), keyOf(u), keyOf(v)}
 			got, err := b.ledger.Marks(b.Context(), keys)
 			b.ends("Marks", err, "")
-			closed := billing.Mark{MarkKey: keyOf(v), Through: at.Add(3 * time.Minute), Total: 3, Closed: true}
+			closed := billing.Mark{MarkKey: keyOf(v), Through: at.Add(3 * time.Minute), Total: 3, Closed: true, Of: v}
 			b.same("marks", got, []billing.Mark{
-				closed, {MarkKey: none}, {MarkKey: keyOf(storage), Through: at.Add(2 * time.Minute), Total: 2},
-				{MarkKey: keyOf(u), Through: at.Add(time.Minute), Total: 1}, closed,
+				closed, {MarkKey: none}, {MarkKey: keyOf(storage), Through: at.Add(2 * time.Minute), Total: 2, Of: storage},
+				{MarkKey: keyOf(u), Through: at.Add(time.Minute), Total: 1, Of: u}, closed,
 			})
 		}},
 		{"copies", "What is answered is the caller's: changing it changes nothing in the ledger.", func(b *bench) {

@@ -29,7 +29,7 @@ func chargeChecks() []check {
 			}
 			b.same("charged", sum, whole)
 			m := b.mark(keyOf(u))
-			b.same("mark", m, billing.Mark{MarkKey: m.MarkKey, Through: at, Total: quantity, Left: left})
+			b.same("mark", m, billing.Mark{MarkKey: m.MarkKey, Through: at, Total: quantity, Left: left, Of: u})
 			b.stands(alice, billing.Standing{Available: 1000 - whole, Spent: whole})
 			b.verify(alice)
 		}},

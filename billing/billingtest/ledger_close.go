@@ -3,6 +3,7 @@ package billingtest
 import (
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
 )
 
@@ -38,8 +39,46 @@ func (b *bench) tail(h billing.Hold) billing.Post {
 	return on(h, last(span(h.Use, b.now().Add(-time.Minute), time.Minute, 10)))
 }
 
+// abandons has a till that knows nothing but the ledger give u's work up.
+func (b *bench) abandons(u billing.Use, through time.Time) {
+	b.Helper()
+	tariffs, err := billing.NewTariffs(billing.Priced{Meter: u.Meter, Class: u.Class, Rate: billing.Rate{Price: 1, Per: int64(time.Second / time.Microsecond)}})
+	if err != nil {
+		b.Fatalf("NewTariffs: %v", err)
+	}
+	till, err := billing.NewTill(billing.TillConfig{Ledger: b.ledger, Tariffs: tariffs, Terms: func(access.Plan) billing.Terms { return billing.Terms{} }})
+	if err != nil {
+		b.Fatalf("NewTill: %v", err)
+	}
+	if err := till.Abandon(b.Context(), billing.Abandoned{Work: u.Resource, Meter: u.Meter, Through: through}); err != nil {
+		b.Errorf("Abandon: %v", err)
+	}
+}
+
 func closeChecks() []check {
 	return []check{
+		{"mark-of", "A watermark tells whose use was posted last, and what is said twice changes nothing of that, also where the payer or the machine is another since, so that a meter that never had a hold can be closed.", func(b *bench) {
+			b.give(alice, 1000, nil)
+			b.give(bob, 1000, nil)
+			u, at := b.use(alice), b.now().Add(-time.Hour)
+			b.posts(span(u, at, 0, 0))
+			b.same("mark, begun", b.mark(keyOf(u)).Of, u)
+			b.post(span(u, at, time.Minute, 60_000_000))
+			v := u
+			v.Payer, v.Project = bob, "another project"
+			b.post(span(v, at.Add(time.Minute), time.Minute, 60_000_000))
+			b.same("mark, since somebody else pays", b.mark(keyOf(u)).Of, v)
+			charged := b.balance(bob).Standing.Spent
+			for range 2 { // twice is once
+				b.abandons(u, at.Add(3*time.Minute))
+				b.same("mark, given up", b.mark(keyOf(u)), billing.Mark{
+					MarkKey: keyOf(u), Through: at.Add(3 * time.Minute), Total: 180_000_000, Closed: true, Of: v, Left: b.mark(keyOf(u)).Left,
+				})
+				b.same("charged", b.balance(bob).Standing.Spent, charged+60)
+			}
+			b.fails(span(v, at.Add(3*time.Minute), time.Minute, 1), "closed")
+			b.verify(alice, bob)
+		}},
 		{"release", "Releasing gives back what was reserved, at once; twice succeeds and changes nothing.", func(b *bench) {
 			b.give(alice, 271, nil)
 			h := b.hold(b.ask(alice))

@@ -17,7 +17,7 @@ func postChecks() []check {
 			}
 			b.same("mark, before", b.mark(p.Key()), billing.Mark{MarkKey: p.Key()})
 			b.same("posted", b.post(p), billing.Posted{Charged: 17})
-			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: p.To, Total: 7, Left: billing.Remainder{N: 1, Per: 2}})
+			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: p.To, Total: 7, Left: billing.Remainder{N: 1, Per: 2}, Of: u})
 			all := b.statement(alice)
 			if len(all) != 2 {
 				b.Fatalf("entries: %+v, want the grant's and the usage's", all)
@@ -74,7 +74,7 @@ func postChecks() []check {
 			free := span(u, at.Add(time.Minute), time.Minute, 7)
 			free.Rate = billing.Rate{Per: 1}
 			b.post(free)
-			b.same("mark", b.mark(free.Key()), billing.Mark{MarkKey: free.Key(), Through: free.To, Total: 7})
+			b.same("mark", b.mark(free.Key()), billing.Mark{MarkKey: free.Key(), Through: free.To, Total: 7, Of: u})
 			for _, e := range b.statement(alice)[1:] {
 				if e.Amount != 0 || len(e.Postings) != 0 {
 					b.Errorf("entry %+v, want it to charge nothing", e)
@@ -88,7 +88,7 @@ func postChecks() []check {
 			u, at := b.use(alice), b.now().Add(-time.Hour)
 			p := span(u, at, 0, 0)
 			b.same("posted", b.post(p), billing.Posted{})
-			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: at})
+			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: at, Of: u})
 			b.post(p)
 			b.same("entries", b.statement(alice), []billing.Entry(nil))
 			b.fails(span(u, at.Add(time.Second), time.Minute, 1), fmt.Sprintf("runtime of %s is through %v, not %v", u.Resource, at, at.Add(time.Second)))
@@ -98,7 +98,7 @@ func postChecks() []check {
 			u, at := b.use(alice), b.now().Add(-time.Hour)
 			p := last(span(u, at, time.Minute, 10))
 			b.post(p)
-			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: p.To, Total: 10, Closed: true})
+			b.same("mark", b.mark(p.Key()), billing.Mark{MarkKey: p.Key(), Through: p.To, Total: 10, Closed: true, Of: u})
 			b.fails(span(u, p.To, time.Minute, 10), "closed")
 			b.fails(span(u, p.To, 0, 0), "closed")
 			b.fails(last(span(u, p.To, time.Minute, 10)), "closed")

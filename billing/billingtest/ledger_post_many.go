@@ -74,7 +74,7 @@ func postManyChecks() []check {
 			}
 			b.stands(alice, billing.Standing{Available: 1000 - 1 - 10 - 20 - 80, Spent: 111})
 			b.stands(bob, billing.Standing{Debt: 40, Spent: 40})
-			b.same("mark", b.mark(keyOf(u)), billing.Mark{MarkKey: keyOf(u), Through: through.Add(time.Minute), Total: 30})
+			b.same("mark", b.mark(keyOf(u)), billing.Mark{MarkKey: keyOf(u), Through: through.Add(time.Minute), Total: 30, Of: u})
 			b.verify(alice, bob)
 		}},
 		{"many-all-bad", "Where every post is bad nothing is written, and the call succeeds.", func(b *bench) {

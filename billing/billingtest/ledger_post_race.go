@@ -60,7 +60,7 @@ func postRaceChecks() []check {
 				}
 				through = e.To
 			}
-			b.same("mark", b.mark(keyOf(u)), billing.Mark{MarkKey: keyOf(u), Through: through, Total: through.Sub(at).Microseconds()})
+			b.same("mark", b.mark(keyOf(u)), billing.Mark{MarkKey: keyOf(u), Through: through, Total: through.Sub(at).Microseconds(), Of: u})
 			if want := at.Add(spans*time.Minute + (tickers-1)*time.Second); !through.Equal(want) {
 				b.Errorf("posted through %v, want %v", through, want)
 			}

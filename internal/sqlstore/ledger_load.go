@@ -65,7 +65,7 @@ func lookEntries() lookup {
 }
 
 const (
-	loadMarks = `SELECT 4, m.resource, m.meter, '', '', '', '', '', '', m.version, m.through_at, m.total, m.left_n, m.left_per, CASE WHEN m.closed THEN 1 ELSE 0 END
+	loadMarks = `SELECT 4, m.resource, m.meter, m.payer, m.class, m.session_id, m.project, '', '', m.version, m.through_at, m.total, m.left_n, m.left_per, CASE WHEN m.closed THEN 1 ELSE 0 END
 		FROM `
 	loadJoined = loadMarks + joinMarks
 	loadLooked = loadMarks + lookMarks
@@ -230,6 +230,9 @@ func (l *loaded) add(r *ledgerRow) error {
 			MarkKey: billing.MarkKey{Resource: r.t[0], Meter: billing.Meter(r.t[1])}, Through: r.moment(1), Total: r.n[2].Int64,
 			Left: billing.Remainder{N: r.n[3].Int64, Per: r.n[4].Int64}, Closed: r.n[5].Int64 != 0,
 		}
+		m.Of = markOf(m.MarkKey, billing.Use{
+			Payer: access.UserID(r.t[2]), Class: billing.Class(r.t[3]), Session: access.SessionID(r.t[4]), Project: access.ProjectID(r.t[5]),
+		})
 		l.Marks, l.marks[m.MarkKey] = append(l.Marks, m), markRow{m, r.n[0].Int64}
 	case ofClock:
 		l.clock = r.moment(0)

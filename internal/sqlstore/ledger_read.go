@@ -130,6 +130,7 @@ func (s ledger) Marks(ctx context.Context, keys []billing.MarkKey) ([]billing.Ma
 			if err := rows.Scan(markInto(&m)...); err != nil {
 				return err
 			}
+			m.Of = markOf(m.MarkKey, m.Of)
 			found[m.MarkKey] = m
 		}
 		return rows.Err()

@@ -182,7 +182,7 @@ func (s holdState) Scan(v any) error {
 
 const (
 	holdColumns  = `h.id, h.payer, h.meter, h.class, h.resource, h.session_id, h.project, h.state, h.estimate, h.opened_at, h.until_at, h.closed_at`
-	markColumns  = `m.resource, m.meter, m.through_at, m.total, m.left_n, m.left_per, m.closed`
+	markColumns  = `m.resource, m.meter, m.through_at, m.total, m.left_n, m.left_per, m.closed, m.payer, m.class, m.session_id, m.project`
 	entryColumns = `e.payer, e.n, e.id, e.kind, e.amount, e.posted_at, e.grant_id, e.meter, e.class, e.resource, e.session_id, e.project,
 		e.from_at, e.to_at, e.quantity, e.price, e.per, e.carried_n, e.carried_per`
 )
@@ -193,7 +193,17 @@ func holdInto(h *billing.Hold) []any {
 }
 
 func markInto(m *billing.Mark) []any {
-	return []any{str(&m.Resource), str(&m.Meter), moment{&m.Through}, num(&m.Total), num(&m.Left.N), num(&m.Left.Per), flag{&m.Closed}}
+	return []any{str(&m.Resource), str(&m.Meter), moment{&m.Through}, num(&m.Total), num(&m.Left.N), num(&m.Left.Per), flag{&m.Closed},
+		str(&m.Of.Payer), str(&m.Of.Class), str(&m.Of.Session), str(&m.Of.Project)}
+}
+
+// markOf is whose use was posted last to a mark; zero = that was not noted.
+func markOf(key billing.MarkKey, u billing.Use) billing.Use {
+	if u.Payer == "" {
+		return billing.Use{}
+	}
+	u.Resource, u.Meter = key.Resource, key.Meter
+	return u
 }
 
 func entryInto(e *billing.Entry) []any {

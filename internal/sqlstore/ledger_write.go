@@ -40,6 +40,13 @@ const (
 		FROM ROWS(resource text, meter text, version bigint, through_at bigint, total bigint, left_n bigint, left_per bigint, closed boolean) AS r WHERE true
 		ON CONFLICT (resource, meter) DO UPDATE SET version = excluded.version, through_at = excluded.through_at, total = excluded.total,
 			left_n = excluded.left_n, left_per = excluded.left_per, closed = excluded.closed WHERE bunkroom_marks.version = excluded.version - 1`
+	// writeFirstMarks writes whose they are too: they are new, or somebody else pays from now on.
+	writeFirstMarks = `INSERT INTO bunkroom_marks (resource, meter, version, through_at, total, left_n, left_per, closed, payer, class, session_id, project)
+		SELECT r.resource, r.meter, r.version, r.through_at, r.total, r.left_n, r.left_per, r.closed, r.payer, r.class, r.session_id, r.project
+		FROM ROWS(resource text, meter text, version bigint, through_at bigint, total bigint, left_n bigint, left_per bigint, closed boolean, payer text, class text, session_id text, project text) AS r WHERE true
+		ON CONFLICT (resource, meter) DO UPDATE SET version = excluded.version, through_at = excluded.through_at, total = excluded.total,
+			left_n = excluded.left_n, left_per = excluded.left_per, closed = excluded.closed,
+			payer = excluded.payer, class = excluded.class, session_id = excluded.session_id, project = excluded.project WHERE bunkroom_marks.version = excluded.version - 1`
 	writeUsage = `INSERT INTO bunkroom_entries (payer, n, id, kind, amount, posted_at, meter, class, resource, session_id, project,
 			from_at, to_at, quantity, price, per, carried_n, carried_per)
 		SELECT r.payer, r.n, r.id, 'usage', r.amount, r.posted_at, r.meter, r.class, r.resource, r.session_id, r.project,
@@ -157,12 +164,14 @@ func parts(c billing.Changes, was loaded, accounts []billing.Account) (parts []p
 			texts(all, func(h *billing.Hold) string { return h.State.String() }), numbers(all, func(h *billing.Hold) int64 { return h.OpenedAt.UnixMicro() }),
 			numbers(all, func(h *billing.Hold) int64 { return h.Until.UnixMicro() }), moments(all, func(h *billing.Hold) time.Time { return h.ClosedAt }))
 	}
-	if all := changed(c.Marks, was.marks); len(all) > 0 {
-		add(writeMarks, true,
-			texts(all, func(m *billing.Mark) string { return m.Resource }), texts(all, func(m *billing.Mark) billing.Meter { return m.Meter }),
-			numbers(all, func(m *billing.Mark) int64 { return was.marks[m.MarkKey].version + 1 }), numbers(all, func(m *billing.Mark) int64 { return m.Through.UnixMicro() }),
-			numbers(all, func(m *billing.Mark) int64 { return m.Total }), numbers(all, func(m *billing.Mark) int64 { return m.Left.N }),
-			numbers(all, func(m *billing.Mark) int64 { return m.Left.Per }), flags(all, func(m *billing.Mark) bool { return m.Closed }))
+	moved, first := changed(c.Marks, was.marks)
+	if len(moved) > 0 {
+		add(writeMarks, true, markColumnsOf(moved, was)...)
+	}
+	if len(first) > 0 {
+		add(writeFirstMarks, true, append(markColumnsOf(first, was),
+			texts(first, func(m *billing.Mark) access.UserID { return m.Of.Payer }), texts(first, func(m *billing.Mark) billing.Class { return m.Of.Class }),
+			texts(first, func(m *billing.Mark) access.SessionID { return m.Of.Session }), texts(first, func(m *billing.Mark) access.ProjectID { return m.Of.Project }))...)
 	}
 	if all := of(c.Entries, true); len(all) > 0 {
 		add(writeUsage, false, usageColumns(all)...)
@@ -252,12 +261,25 @@ func concerned(c billing.Changes, was loaded) []billing.Account {
 }
 
 // changed are those of now that are not just the same in was.
-func changed(now []billing.Mark, was map[billing.MarkKey]markRow) []billing.Mark {
-	all := make([]billing.Mark, 0, len(now))
+func changed(now []billing.Mark, was map[billing.MarkKey]markRow) (moved, first []billing.Mark) {
+	moved = make([]billing.Mark, 0, len(now))
 	for _, m := range now {
-		if was[m.MarkKey].Mark != m {
-			all = append(all, m)
+		switch before := was[m.MarkKey].Mark; {
+		case before == m:
+		case before.Of == m.Of:
+			moved = append(moved, m)
+		default:
+			first = append(first, m)
 		}
 	}
-	return all
+	return moved, first
+}
+
+func markColumnsOf(all []billing.Mark, was loaded) []column {
+	return []column{
+		texts(all, func(m *billing.Mark) string { return m.Resource }), texts(all, func(m *billing.Mark) billing.Meter { return m.Meter }),
+		numbers(all, func(m *billing.Mark) int64 { return was.marks[m.MarkKey].version + 1 }), numbers(all, func(m *billing.Mark) int64 { return m.Through.UnixMicro() }),
+		numbers(all, func(m *billing.Mark) int64 { return m.Total }), numbers(all, func(m *billing.Mark) int64 { return m.Left.N }),
+		numbers(all, func(m *billing.Mark) int64 { return m.Left.Per }), flags(all, func(m *billing.Mark) bool { return m.Closed }),
+	}
 }

@@ -1,4 +1,5 @@
 -- Fences that nobody has used for long are forgotten, and none goes back for it.
+-- Whose use was posted last is known by the watermark.
 
 -- The day on which it was handed out last, in days since 1970; 0 = an earlier program did. Of a
 -- day, so that what is handed out again and again moves in no index.
@@ -15,6 +16,23 @@ CREATE TABLE bunkroom_forgotten (
     kind  INTEGER NOT NULL PRIMARY KEY,
     fence INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+--bun:split
+
+-- '' = an earlier program has posted last.
+ALTER TABLE bunkroom_marks ADD COLUMN payer TEXT NOT NULL DEFAULT '';
+
+--bun:split
+
+ALTER TABLE bunkroom_marks ADD COLUMN class TEXT NOT NULL DEFAULT '';
+
+--bun:split
+
+ALTER TABLE bunkroom_marks ADD COLUMN session_id TEXT NOT NULL DEFAULT '';
+
+--bun:split
+
+ALTER TABLE bunkroom_marks ADD COLUMN project TEXT NOT NULL DEFAULT '';
 
 --bun:split
 

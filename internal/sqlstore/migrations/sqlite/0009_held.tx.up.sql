@@ -12,4 +12,4 @@ DROP VIEW bunkroom_schema;
 
 --bun:split
 
-CREATE VIEW bunkroom_schema AS SELECT 7 AS version;
+CREATE VIEW bunkroom_schema AS SELECT 9 AS version;
