@@ -54,19 +54,24 @@ func (w *world) stuckReplica(script func(sandboxtest.Call) sandboxtest.Fault) (r
 // What could not be stopped when its work was closed may run on: its slot is
 // taken until that is known not to be so, by the proof that the works of dead processes take.
 func TestASlotIsTakenWhileItsProcessesMayLive(t *testing.T) {
-	for how, stop := range map[string]func(r *replica, wk *session.Work, id session.ID){
-		"by Close":                               func(*replica, *session.Work, session.ID) {},
-		"when it was told to stop, before Close": func(r *replica, wk *session.Work, id session.ID) { r.End(wk.Context(), ann, id); <-wk.Context().Done() },
+	for how, stop := range map[string]func(gone context.CancelFunc, wk *session.Work){
+		"by Close":                               func(context.CancelFunc, *session.Work) {},
+		"when it was told to stop, before Close": func(gone context.CancelFunc, wk *session.Work) { gone(); <-wk.Context().Done() },
 	} {
 		inWorld(t, "lifecycle §2: a work whose processes could not be stopped "+how+" keeps its slot until they are dead, and is charged no more", immediate, func(t *testing.T, w *world) {
 			w.limits.Slots = 1
 			r, handles := w.stuckReplica(nil)
 			s, _ := r.spawn(ann)
 			other, _ := r.spawn(ann)
-			wk := r.mustWork(ann, inSession(s.ID))
+			ctx, gone := context.WithCancel(t.Context())
+			defer gone()
+			wk, err := r.work(ctx, ann, inSession(s.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
 			ghost := start(t, wk)
 			time.Sleep(10 * time.Second)
-			stop(r, wk, s.ID)
+			stop(gone, wk)
 			rep, err := wk.Close(t.Context())
 			wantErr(t, "Close", err, errOutage)
 			if !running(ghost) {
@@ -80,7 +85,6 @@ func TestASlotIsTakenWhileItsProcessesMayLive(t *testing.T) {
 			time.Sleep(90 * time.Second)
 			r.wantFull("its lease has run out", other.ID)
 			r.slots(t)
-			r.slots(t) // of a machine that is being destroyed it takes that
 			if running(ghost) || len(w.expired()) > 0 {
 				t.Errorf("once it was seen to: its process runs: %v, expired %+v", running(ghost), w.expired())
 			}
