@@ -121,7 +121,8 @@ func (s *sim) kill(p *simProcess) {
 	s.wait()
 }
 
-func (s *sim) end() {
+// sendHome ends everything, so that nothing of the bubble is left.
+func (s *sim) sendHome() {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()

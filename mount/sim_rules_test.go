@@ -34,7 +34,7 @@ func (s *sim) check() {
 
 // run plays the schedule.
 func (s *sim) run(steps int) {
-	defer s.end()
+	defer s.sendHome()
 	s.calm = true
 	for range 2 {
 		s.processes = append(s.processes, s.process())
