@@ -54,19 +54,24 @@ func (c *carriage) occupy(ctx context.Context) (Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { x.gate <- struct{}{} }()
+	kept := false
+	defer func() { // also where a driver panics
+		x.gate <- struct{}{}
+		if !kept {
+			c.drop(id, x)
+		}
+	}()
 	if x.hold != nil && over(x.hold) {
-		c.drop(id, x)
 		return nil, fmt.Errorf("%w: what was mounted when its lock was lost is not gone yet: %w", ErrUnavailable, x.hold.Err())
 	}
 	if x.hold == nil {
 		hold, err := await(ctx, c, func() (Hold, error) { return c.locker.Lock(ctx, c.outcome.Row, c.request.Holder) })
 		if err != nil {
-			c.drop(id, x)
 			return nil, err
 		}
 		x.hold = hold
 	}
+	kept = true
 	x.refs++
 	c.held.push("give up the lock", func(ctx context.Context) error { return c.vacate(ctx, id) })
 	return x.hold, nil

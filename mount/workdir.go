@@ -178,7 +178,11 @@ func (c *carriage) bringWorkdir(ctx context.Context, f Folder) (Hold, error) {
 	c.outcome.Epoch = hold.Epoch()
 	bounded, cancel := within(ctx, c.timeout(), "not there")
 	defer cancel()
-	if err := c.bind(bounded, binder, Spec{Row: row, Run: c.request.Run, Hold: hold}); err != nil {
+	err = c.bind(bounded, binder, Spec{Row: row, Run: c.request.Run, Hold: hold})
+	if errors.Is(err, sandbox.ErrInvalid) { // the path is as it should be
+		err = fmt.Errorf("%w: nothing can be bound at the working directory of this sandbox: %w", sandbox.ErrUnsupported, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.outcome.Fenced = fenced(c.served)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -180,6 +181,13 @@ func TestWorkdirFails(t *testing.T) {
 		code   string
 	}{
 		{"nothing can be bound here", func(_ *world, _ *locks, sb *rigged) { sb.noBinder = true }, mount.Skipped, sandbox.ErrUnsupported, 501, "workdir_unsupported"},
+		{"nothing can be bound at the working directory", func(w *world, _ *locks, sb *rigged) {
+			plain, err := memory.NewSandboxes(&memory.SandboxOptions{Caps: &sandbox.Caps{}}).Open(w.t.Context(), "m")
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			sb.Sandbox = plain
+		}, mount.Skipped, sandbox.ErrUnsupported, 501, "workdir_unsupported"},
 		{"the row can't be had", func(w *world, _ *locks, _ *rigged) { w.store = failingStore{w.store, broken} }, mount.Failed, broken, 503, "workdir_unavailable"},
 		{"the storage can keep nobody out", func(_ *world, l *locks, _ *rigged) {
 			l.before = func(context.Context) error { return sandbox.ErrUnsupported }

@@ -70,8 +70,9 @@ type WorkRequest struct {
 }
 
 // Open lets work begin: it asks whether the actor may, has the payer's account
-// admit it, takes a slot, gets the machine and binds the agent's folder, in
-// this order; where the session's working directory is durable, that comes before the agent's folder. A failure undoes what was done, in reverse, and charges nothing.
+// admit it, takes a slot, gets the machine, binds the session's own folder, if
+// that is its working directory, and the agent's, in this order; a failure
+// undoes what was done, in reverse, and charges nothing.
 // The caller must close the Work. When ctx ends, so does the work.
 //
 // Two conversations of one session work in the same sandbox, and so do two

@@ -71,15 +71,24 @@ func replaced(before, now sandbox.Row) bool {
 	return was && now.Generation != before.Generation
 }
 
-// heed stops the work where the lock of its working directory is lost: from
-// then on another may write there. It is told early enough for what runs to be stopped before.
+// heed stops the work where the lock of its working directory is lost: soon
+// another may write there. It is told early enough for what runs to be stopped before; and
+// what serves the folder is, too, for nobody knows when the work is closed.
 func (w *Work) heed() {
 	select {
 	case <-w.workdir.Lost():
-		if err := w.workdir.Err(); err != nil {
-			w.stop(err)
-		}
 	case <-w.ctx.Done():
+		return
+	}
+	why := w.workdir.Err()
+	if why == nil { // it was given up
+		return
+	}
+	w.stop(why)
+	ctx, cancel := detached(w.ctx)
+	defer cancel()
+	if err := w.vacate(ctx, w.sb.Close()); err != nil {
+		w.runner.log.WarnContext(ctx, "working directory whose lock is lost not given up", "work", w.id, "session", w.session, "error", err)
 	}
 }
 
