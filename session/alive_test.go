@@ -24,6 +24,7 @@ type stuckHandle struct {
 	sandbox.Sandbox
 	of     *stuckHandles
 	closed atomic.Bool
+	lost   atomic.Bool // the first time has failed
 }
 
 func (p *stuckHandles) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
@@ -35,8 +36,12 @@ func (p *stuckHandles) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.San
 }
 
 func (s *stuckHandle) Close() error {
-	if first := s.closed.CompareAndSwap(false, true); first && s.of.stuck.Load() {
+	switch first := s.closed.CompareAndSwap(false, true); {
+	case first && s.of.stuck.Load():
+		s.lost.Store(true)
 		return errOutage
+	case s.lost.Load():
+		return nil
 	}
 	return s.Sandbox.Close()
 }

@@ -57,7 +57,7 @@ func open(ctx context.Context, path string, opts *Options, network func(folder s
 	writer.SetMaxOpenConns(1)
 	db, err := newDB(pool, writer, opts)
 	if err == nil {
-		err = probe(ctx, pool, path, network)
+		err = patiently(ctx, busyTimeout(opts), func() error { return probe(ctx, pool, path, network) })
 	}
 	if err != nil {
 		pool.Close()
@@ -110,18 +110,43 @@ func checkPath(path string, network func(folder string) (string, error)) error {
 	return checkNetwork(path, "path", network)
 }
 
+func busyTimeout(opts *Options) time.Duration {
+	if opts.BusyTimeout == 0 {
+		return defaultBusyTimeout
+	}
+	return opts.BusyTimeout
+}
+
+// patiently does what may find the database locked, until it does not, or for
+// as long as a lock is waited for. SQLite itself does not wait where a file is
+// made a WAL one, as it is by the first of the processes that open a new one at once.
+func patiently(ctx context.Context, patience time.Duration, do func() error) error {
+	for begun := time.Now(); ; {
+		err := do()
+		if err == nil || !errors.As(err, new(*BusyError)) || time.Since(begun) >= patience {
+			return err
+		}
+		again := time.NewTimer(betweenTries)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return err
+		}
+	}
+}
+
+const betweenTries = 5 * time.Millisecond
+
 // dataSourceName holds all settings, since they are of single connections.
 // The busy timeout comes first, so that the others wait for their locks.
 func dataSourceName(path string, opts *Options) string {
-	busy, synchronous := opts.BusyTimeout, "NORMAL"
-	if busy == 0 {
-		busy = defaultBusyTimeout
-	}
+	synchronous := "NORMAL"
 	if opts.Synchronous == Full {
 		synchronous = "FULL"
 	}
 	query := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(%s)&_pragma=foreign_keys(1)&_txlock=immediate",
-		busy.Milliseconds(), synchronous)
+		busyTimeout(opts).Milliseconds(), synchronous)
 	return (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: query}).String()
 }
 
