@@ -13,7 +13,7 @@ const (
 // changed the ends of its lines; fence is either of the two lines.
 var (
 	guidanceBlock = regexp.MustCompile(`\r?\n?` + fenceBegin + `[ \t]*\r?\n(?s:.*?)` + fenceEnd + `[ \t]*(\r?\n|$)`)
-	fence  = regexp.MustCompile(fenceBegin + `|` + fenceEnd)
+	fence         = regexp.MustCompile(fenceBegin + `|` + fenceEnd)
 )
 
 // FenceGuidance returns the instructions of an agent with a [Carried.Guidance] at

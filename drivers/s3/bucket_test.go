@@ -98,6 +98,9 @@ func TestBackslashThroughFiles(t *testing.T) {
 	if refused, ok := errors.AsType[*s3.NameError](err); !ok || !strings.HasSuffix(refused.Key, `/notes/a\b.md`) {
 		t.Errorf("got %v", err)
 	}
+	if refused, ok := errors.AsType[*files.PathError](err); !ok || errors.Is(err, mount.ErrUnavailable) {
+		t.Errorf("told as %v, %v", refused, err)
+	}
 	if l, err := d.List(t.Context(), "", nil); err != nil || len(l.Entries) != 0 {
 		t.Errorf("%+v, %v", l, err)
 	}

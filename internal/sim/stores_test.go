@@ -102,7 +102,7 @@ func inPostgres(t *testing.T) opener {
 		t.Cleanup(func() { db.Close() })
 		for _, text := range []string{
 			"SET synchronous_commit = off", "DELETE FROM bunkroom_sandboxes", "DELETE FROM bunkroom_outbox", "DELETE FROM bunkroom_conversations",
-			"DELETE FROM bunkroom_sessions", "DELETE FROM bunkroom_environments", "DELETE FROM bunkroom_leases", "DELETE FROM bunkroom_fences",
+			"DELETE FROM bunkroom_sessions", "DELETE FROM bunkroom_environments", "DELETE FROM bunkroom_leases", "DELETE FROM bunkroom_fences", "DELETE FROM bunkroom_forgotten",
 			"DELETE FROM bunkroom_postings", "DELETE FROM bunkroom_entries", "DELETE FROM bunkroom_marks", "DELETE FROM bunkroom_holds",
 			"DELETE FROM bunkroom_grants", "DELETE FROM bunkroom_accounts",
 		} {

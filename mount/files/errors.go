@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -157,6 +158,8 @@ func fault(verb, path string, err error) error {
 		return notFound(verb, path)
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return &PathError{Path: path, Rule: "has a name that is too long for this storage"}
+	case errors.Is(err, fs.ErrInvalid):
+		return fmt.Errorf("%w: %w", &PathError{Path: path, Rule: "has a name that this storage can't have"}, err)
 	}
 	return fmt.Errorf("%w: %s %q: %w", mount.ErrUnavailable, verb, path, err)
 }
