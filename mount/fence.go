@@ -1,6 +1,9 @@
 package mount
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // The lines that a guidance stands between in a file of instructions. They are
 // frozen: what was written by an older version is to be known again.
@@ -25,7 +28,11 @@ func FenceGuidance(instructions, guidance string) string {
 	if guidance == "" {
 		return instructions
 	}
-	return instructions + "\n" + fenceBegin + "\n" + fence.ReplaceAllString(guidance, "") + "\n" + fenceEnd + "\n"
+	end := "\n"
+	if strings.HasSuffix(instructions, "\r") { // which is theirs, and not half of our line's end
+		end = "\r\n"
+	}
+	return instructions + end + fenceBegin + "\n" + fence.ReplaceAllString(guidance, "") + "\n" + fenceEnd + "\n"
 }
 
 // StripGuidance returns a text without what [FenceGuidance] has added. What an
