@@ -86,7 +86,13 @@ func (k simKernel) List(dir string) (string, error) {
 	s.mu.Lock()
 	s.listed[at] = time.Now()
 	s.mu.Unlock()
-	return s.list(context.Background(), dir)
+	id, err := s.list(context.Background(), dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.top(dir); err == nil && m != nil && m.serving != nil {
+		s.seen[fmt.Sprint(k.p, m.serving.mount)] = time.Now()
+	}
+	return id, err
 }
 
 // list lists a directory, which hangs where the file system does.

@@ -386,7 +386,7 @@ func (p *simProcess) atWork(q mount.Request, o mount.Outcome, box *simBox) *simW
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := o.Row.ID
-	w := &simWork{p: p, mount: id, carried: time.Now()}
+	w := &simWork{p: p, mount: id, carried: time.Now(), seen: p.seen[fmt.Sprint(p, id)]}
 	if m := p.top(dir); err == nil && m != nil {
 		w.serving = m.serving
 	}

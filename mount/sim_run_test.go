@@ -75,7 +75,7 @@ func TestSimSchedules(t *testing.T) {
 	case testing.Short():
 		n = 60
 	default:
-		n = 400
+		n = 1000
 	}
 	tally, events, began := map[string]int{}, 0, time.Now()
 	all := make(chan simOutcome)

@@ -366,7 +366,7 @@ func (s *sim) writeBelow(w *simWork, dir, name string) error {
 	defer s.mu.Unlock()
 	trouble := false
 	for _, v := range s.servings {
-		trouble = trouble || v.p == w.p && v.mount == w.mount && !v.troubled.Before(w.carried)
+		trouble = trouble || v.p == w.p && v.mount == w.mount && !v.troubled.Before(w.seen) // what dies between the last look and the bind is nobody's fault
 	}
 	if !trouble {
 		s.violate("adoption", "%v has lost the folder %s that it works in, and nothing was wrong with it", w.p, simTip(w.mount))

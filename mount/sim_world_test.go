@@ -77,6 +77,7 @@ type sim struct {
 	kept        map[mount.ID]map[string]bool // files that were acknowledged, of mounts that have a row
 	purged      map[mount.ID]mount.Prefix
 	strays      map[string]bool      // what was written where nothing was mounted
+	seen        map[string]time.Time // when a process last saw a folder list
 	listed      map[string]time.Time // when a directory was last listed
 }
 
@@ -93,6 +94,7 @@ type simWork struct {
 	mount   mount.ID
 	serving *simServing // what served it then
 	carried time.Time
+	seen    time.Time // when its process last saw the folder list, before that
 }
 
 type simDue struct {
@@ -114,7 +116,7 @@ func newSim(t testing.TB, seed uint64, root string) *sim {
 		TB: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 0x6d6f_756e)), began: time.Now(), root: root, over: make(chan struct{}),
 		ops: map[string]*simProcess{}, tally: map[string]int{}, places: map[string]string{}, owners: map[access.AgentID]*simOwner{},
 		closing: map[access.ProjectID]bool{}, works: map[string]*simWork{}, kept: map[mount.ID]map[string]bool{},
-		purged: map[mount.ID]mount.Prefix{}, strays: map[string]bool{}, listed: map[string]time.Time{},
+		purged: map[mount.ID]mount.Prefix{}, strays: map[string]bool{}, seen: map[string]time.Time{}, listed: map[string]time.Time{},
 		private: seed%2 == 0, killable: seed%3 != 0, bucket: memblob.OpenBucket(nil),
 	}
 	s.life = []time.Duration{time.Minute, 90 * time.Second, 4 * time.Minute}[s.rnd.IntN(3)]
