@@ -84,11 +84,12 @@ func (s *sim) opened(op string, w *session.Work) {
 	}
 }
 
-// tries notes that somebody wants to account for a work.
-func (s *sim) tries(work string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.jobs[work]; j != nil {
+// tries notes that a process wants to account for a work. What one that has
+// died goes through still reaches nobody.
+func (r *replica) tries(work string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.jobs[work]; j != nil && !r.dead {
 		j.tried = true
 	}
 }
@@ -190,7 +191,7 @@ func (s *sim) unsettled() string {
 		}
 	}
 	for key, m := range s.bank.meters {
-		if key.Meter == billing.MeterRuntime && !m.closed && !s.unknown(key.Resource) {
+		if key.Meter == billing.MeterRuntime && !m.closed {
 			return fmt.Sprintf("work %s is accounted for through %v, and not closed", tip(key.Resource), m.through)
 		}
 	}
@@ -200,17 +201,6 @@ func (s *sim) unsettled() string {
 		}
 	}
 	return ""
-}
-
-// unknown reports whether nobody can know who pays for a work: it was let in
-// without a hold, and its process died before it got one.
-func (s *sim) unknown(work string) bool {
-	for _, h := range s.bank.holds {
-		if h.Resource == work {
-			return false
-		}
-	}
-	return s.open && s.jobs[work].r.dead
 }
 
 // checkMoney is what must hold of the money in the end.
@@ -252,7 +242,7 @@ func (s *sim) checkMoney() {
 		case m == nil && !j.r.dead:
 			s.violated("money", "nobody was charged for work %s, which went on for %v, and its process lives", tip(work), j.stopped.Sub(j.opened))
 			continue
-		case m == nil, !m.closed && s.unknown(work):
+		case m == nil:
 			// That it had begun could never be told, which was tried
 			// for no longer than the hold lasted that it was admitted with, unless it needs none.
 			if ran > 2*s.lease && !s.open || !j.tried {

@@ -111,7 +111,7 @@ func mutated(t *testing.T, goTool, root string, m mutation) (found, out string) 
 	if n == 0 {
 		n = usual
 	}
-	run := exec.CommandContext(t.Context(), binary, "-test.run=^TestSchedules$", "-test.timeout=12m", "-sim.n="+strconv.Itoa(n))
+	run := exec.CommandContext(t.Context(), binary, "-test.run=^TestSchedules$", "-test.timeout=5m", "-sim.n="+strconv.Itoa(n))
 	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=")
 	raw, err := run.CombinedOutput()
 	out = string(raw)
