@@ -1,22 +1,21 @@
 package billing_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/internal/mutanttest"
 	"github.com/bunkroom/bunkroom/internal/need"
 )
 
-// mutations take one load-bearing rule each out of the pure part of the package.
-var mutations = []struct {
+// mutation takes one load-bearing rule out of the pure part of the package.
+type mutation struct {
 	rule, file, old, new string
-}{
+}
+
+var mutations = []mutation{
 	{"what is left of a micro is carried", "book_post.go", "mark.Left, mark.Total = left, total", "mark.Total = total\n\t_ = left"},
 	{"a remainder is counted in the new part of a micro where the price has changed", "money.go", "if left.N > 0 && left.Per != r.Per {", "if false {"},
 	{"a watermark moves on from where it is only", "book_post.go", "case !mark.Through.IsZero() && !mark.Through.Equal(p.From):", "case false:"},
@@ -44,26 +43,14 @@ var mutations = []struct {
 // mutated package must still compile, and its tests must fail.
 func TestMutations(t *testing.T) {
 	need.Long(t, "each rule is taken out of the source, which is compiled and tested")
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		need.Missing(t, "go", err.Error())
-	}
 	t.Run("none", func(t *testing.T) {
-		if out, failed := mutated(t, goTool, "money.go", "", ""); failed {
+		if out, failed := mutated(t, mutation{}); failed {
 			t.Fatalf("the tests fail without any mutation:\n%s", out)
 		}
 	})
-	two := make(chan struct{}, 2) // at a time
-	t.Run("rules", func(t *testing.T) {
-		for _, m := range mutations {
-			t.Run(m.rule, func(t *testing.T) {
-				t.Parallel()
-				two <- struct{}{}
-				defer func() { <-two }()
-				if out, failed := mutated(t, goTool, m.file, m.old, m.new); !failed {
-					t.Errorf("no test misses the rule in %s: %s\n%s", m.file, m.old, out)
-				}
-			})
+	mutanttest.Each(t, mutations, func(m mutation) string { return m.rule }, func(t *testing.T, m mutation) {
+		if out, failed := mutated(t, m); !failed {
+			t.Errorf("no test misses the rule in %s: %s\n%s", m.file, m.old, out)
 		}
 	})
 }
@@ -73,56 +60,30 @@ var pure = regexp.MustCompile(`^(admit|book_\w+|burn|money|shelf|storage)_test\.
 
 var failLine = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// mutated compiles the package's tests with file changed, runs them in short, and reports whether any failed.
-func mutated(t *testing.T, goTool, file, old, changed string) (out string, failed bool) {
+// mutated runs the package's tests without a rule, in short, and reports whether any failed.
+func mutated(t *testing.T, m mutation) (out string, failed bool) {
 	t.Helper()
-	source, err := filepath.Abs(file)
+	tree := mutanttest.Tree{}
+	if m.old != "" {
+		tree.Without(t, m.file, m.old, m.new)
+	}
+	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if old != "" {
-		if n := bytes.Count(text, []byte(old)); n != 1 {
-			t.Fatalf("%s holds the text of the rule %d times, want once: %s", file, n, old)
-		}
-		text = bytes.Replace(text, []byte(old), []byte(changed), 1)
-	}
-	dir := t.TempDir()
-	other, overlay, binary := filepath.Join(dir, file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
-	files := map[string]string{source: other}
-	tests, err := filepath.Glob(filepath.Join(filepath.Dir(source), "*_test.go"))
+	tests, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range tests {
-		if !pure.MatchString(filepath.Base(name)) {
-			files[name] = "" // is left out
+		if !pure.MatchString(name) {
+			tree[filepath.Join(here, name)] = "" // is left out
 		}
 	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": files})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{other: text, overlay: replace} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
-	}
-	run := exec.CommandContext(t.Context(), binary, "-test.short", "-test.failfast", "-rapid.nofailfile", "-test.run", "^Test")
-	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=") // what a mutated program leaves out is no skip of this run
-	raw, err := run.CombinedOutput()
+	raw, err := tree.Run(t, nil, "-test.short", "-test.failfast", "-rapid.nofailfile", "-test.run", "^Test")
 	failed = failLine.Match(raw)
 	if (err != nil) != failed {
 		t.Fatalf("the run broke: %v\n%s", err, raw)
 	}
-	if short := strings.SplitN(string(raw), "\n", 20); len(short) == 20 {
-		raw = []byte(strings.Join(short[:19], "\n"))
-	}
-	return string(raw), failed
+	return mutanttest.Head(raw, 19), failed
 }

@@ -16,31 +16,8 @@ import (
 	"github.com/bunkroom/bunkroom/mount/mounttest"
 )
 
-// hostRoot is a directory for a host: not a temporary one, for those are refused.
-func hostRoot(t testing.TB) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = "/var/lib"
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp(cache, "bunkroom-mount-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, _, err := mount.Prove(root); err != nil {
-			t.Errorf("left mounted: %v", err)
-			return
-		}
-		if err := os.RemoveAll(root); err != nil {
-			t.Error(err)
-		}
-	})
-	return root
-}
+// hostRoot is a directory for a host.
+func hostRoot(t testing.TB) string { return mounttest.HostRoot(t) }
 
 // hostWorld is a host over real FUSE mounts.
 type hostWorld struct {

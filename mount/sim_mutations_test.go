@@ -3,16 +3,14 @@
 package mount_test
 
 import (
-	"bytes"
-	"encoding/json"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/internal/mutanttest"
 	"github.com/bunkroom/bunkroom/internal/need"
 )
 
@@ -72,97 +70,52 @@ func hostRoot(t testing.TB) string {
 // find that something is wrong, within a stated number of schedules.
 func TestSimMutations(t *testing.T) {
 	need.Long(t, "each rule is taken out of the source, which is compiled and simulated")
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		need.Missing(t, "go", err.Error())
-	}
 	root := hostRoot(t)
 	t.Run("none", func(t *testing.T) {
-		if found, out := simMutated(t, goTool, root, simMutation{within: 200}); found != "" {
+		if found, out := simMutated(t, root, simMutation{within: 200}); found != "" {
 			t.Fatalf("without any mutation: %s\n%s", found, out)
 		}
 	})
-	two := make(chan struct{}, 2) // at a time
-	t.Run("rules", func(t *testing.T) {
-		for _, m := range simMutations {
-			t.Run(m.rule, func(t *testing.T) {
-				t.Parallel()
-				two <- struct{}{}
-				defer func() { <-two }()
-				found, out := simMutated(t, goTool, root, m)
-				if found == "" {
-					t.Errorf("no schedule misses the rule in %s: %s\n%s", m.file, m.old, out)
-				}
-				t.Log(found)
-			})
+	mutanttest.Each(t, simMutations, func(m simMutation) string { return m.rule }, func(t *testing.T, m simMutation) {
+		found, out := simMutated(t, root, m)
+		if found == "" {
+			t.Errorf("no schedule misses the rule in %s: %s\n%s", m.file, m.old, out)
 		}
+		t.Log(found)
 	})
 }
 
 var simFound = regexp.MustCompile(`(?m)^\s+sim_run_test\.go:\d+: (.*)\n\s*(seed \d+)`)
 
-// simMutated builds the simulation with m in place of its file, plays some
-// schedules, and returns what was found first.
-func simMutated(t *testing.T, goTool, root string, m simMutation) (found, out string) {
+// simMutated plays some schedules without a rule, and returns what was found first.
+func simMutated(t *testing.T, root string, m simMutation) (found, out string) {
 	t.Helper()
-	dir := t.TempDir()
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
-	}
-	replace := map[string]string{}
-	write := func(name, text string) {
-		changed := filepath.Join(dir, name)
-		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[filepath.Join(here, name)] = changed
 	}
 	tests, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree := mutanttest.Tree{}
 	for _, name := range tests {
 		switch {
 		case name == "host_test.go":
-			write(name, simLean)
+			tree[filepath.Join(here, name)] = simLean
 		case !strings.HasPrefix(name, "sim_") && !strings.HasPrefix(name, "export_"):
-			write(name, "package mount_test\n")
+			tree[filepath.Join(here, name)] = ""
 		}
 	}
 	if m.file != "" {
-		text, err := os.ReadFile(m.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := bytes.Count(text, []byte(m.old)); n != 1 {
-			t.Fatalf("%s holds the text of the rule %d times, want once: %s", m.file, n, m.old)
-		}
-		write(m.file, string(bytes.Replace(text, []byte(m.old), []byte(m.new), 1)))
+		tree.Without(t, m.file, m.old, m.new)
 	}
-	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
-	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
-	}
-	run := exec.CommandContext(t.Context(), binary, "-test.run=^TestSimSchedules$", "-test.timeout=5m", "-sim.n="+strconv.Itoa(m.within))
-	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=", "BUNKROOM_SIM_ROOT="+root)
-	raw, err := run.CombinedOutput()
-	out = string(raw)
-	if lines := strings.SplitN(out, "\n", 30); len(lines) == 30 {
-		out = strings.Join(lines[:29], "\n")
-	}
-	if hit := simFound.FindStringSubmatch(string(raw)); hit != nil {
-		return hit[1] + " (" + hit[2] + ")", out
+	raw, err := tree.Run(t, []string{"BUNKROOM_SIM_ROOT=" + root}, "-test.run=^TestSimSchedules$", "-test.timeout=5m", fmt.Sprint("-sim.n=", m.within))
+	if hit := simFound.FindSubmatch(raw); hit != nil {
+		return fmt.Sprintf("%s (%s)", hit[1], hit[2]), mutanttest.Head(raw, 29)
 	}
 	if err != nil {
-		t.Fatalf("the run broke: %v\n%s", err, out)
+		t.Fatalf("the run broke: %v\n%s", err, mutanttest.Head(raw, 29))
 	}
-	return "", out
+	return "", mutanttest.Head(raw, 29)
 }

@@ -1,16 +1,11 @@
 package sandbox_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/internal/mutanttest"
 	"github.com/bunkroom/bunkroom/internal/need"
 )
 
@@ -148,23 +143,14 @@ var mutations = []mutation{
 // mutated package must still compile, and its tests must fail.
 func TestMutations(t *testing.T) {
 	need.Long(t, "each rule is taken out of the source, which is compiled and tested")
-	goTool := goTool(t)
 	t.Run("none", func(t *testing.T) {
-		if out, failed := mutated(t, goTool, mutation{file: "decide.go"}, deciderTests); failed != nil {
+		if out, failed := mutated(t, mutation{}, deciderTests); failed != nil {
 			t.Fatalf("the tests fail without any mutation:\n%s", out)
 		}
 	})
-	two := make(chan struct{}, 2) // at a time
-	t.Run("rules", func(t *testing.T) {
-		for _, m := range mutations {
-			t.Run(m.rule, func(t *testing.T) {
-				t.Parallel()
-				two <- struct{}{}
-				defer func() { <-two }()
-				if out, failed := mutated(t, goTool, m, deciderTests); failed == nil {
-					t.Errorf("no test misses the rule in %s: %s\n%s", m.file, m.old, out)
-				}
-			})
+	mutanttest.Each(t, mutations, func(m mutation) string { return m.rule }, func(t *testing.T, m mutation) {
+		if out, failed := mutated(t, m, deciderTests); failed == nil {
+			t.Errorf("no test misses the rule in %s: %s\n%s", m.file, m.old, out)
 		}
 	})
 }
@@ -174,7 +160,7 @@ func TestMutations(t *testing.T) {
 func TestMutationOfNamespace(t *testing.T) { // S-04
 	need.Long(t, "the package is compiled anew")
 	m := mutation{file: "key.go", old: `keyNamespace = "bunkroom-sandbox:v1"`, new: `keyNamespace = "bunkroom-sandbox:v2"`}
-	out, failed := mutated(t, goTool(t), m, "^(Test|Example|Fuzz)")
+	out, failed := mutated(t, m, "^(Test|Example|Fuzz)")
 	if !slices.Equal(failed, []string{"TestKeyKnownAnswer"}) {
 		t.Errorf("failed: %q, want the known answer alone\n%s", failed, out)
 	}
@@ -183,59 +169,22 @@ func TestMutationOfNamespace(t *testing.T) { // S-04
 // deciderTests are those that a mutation has to get past. They take a moment.
 const deciderTests = "^TestDecide"
 
-func goTool(t *testing.T) string {
-	path, err := exec.LookPath("go")
-	if err != nil {
-		need.Missing(t, "go", err.Error())
-	}
-	return path
-}
-
 var failLine = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// mutated compiles the package's tests with m in place of its file, runs
-// those that match, in short, and returns which of them failed.
-func mutated(t *testing.T, goTool string, m mutation, match string) (out string, failed []string) {
+// mutated runs those of the package's tests that match without a rule, in
+// short, and returns which of them failed.
+func mutated(t *testing.T, m mutation, match string) (out string, failed []string) {
 	t.Helper()
-	source, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := mutanttest.Tree{}
 	if m.old != "" {
-		if n := bytes.Count(text, []byte(m.old)); n != 1 {
-			t.Fatalf("%s holds the text of the rule %d times, want once: %s", m.file, n, m.old)
-		}
-		text = bytes.Replace(text, []byte(m.old), []byte(m.new), 1)
+		tree.Without(t, m.file, m.old, m.new)
 	}
-	dir := t.TempDir()
-	changed, overlay, binary := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {source: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{changed: text, overlay: replace} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
-	}
-	run := exec.CommandContext(t.Context(), binary, "-test.short", "-rapid.nofailfile", "-test.run", match)
-	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=") // what a mutated program leaves out is no skip of this run
-	raw, err := run.CombinedOutput()
+	raw, err := tree.Run(t, nil, "-test.short", "-rapid.nofailfile", "-test.run", match)
 	for _, line := range failLine.FindAllStringSubmatch(string(raw), -1) {
 		failed = append(failed, line[1])
 	}
 	if (err != nil) != (failed != nil) {
 		t.Fatalf("the run broke: %v\n%s", err, raw)
 	}
-	if short := strings.SplitN(string(raw), "\n", 20); len(short) == 20 {
-		raw = []byte(strings.Join(short[:19], "\n"))
-	}
-	return string(raw), failed
+	return mutanttest.Head(raw, 19), failed
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
 )
 
 // Trap 51: credentials were minted twice in a run, and in each warm turn. They
@@ -20,19 +21,7 @@ import (
 func TestCredentialsAreMintedOnceForAMount(t *testing.T) {
 	fuse(t)
 	m := &minter{endpoint: newStore(t).url, life: time.Hour}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp(cache, "bunkroom-geesefs-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(root) })
-	h, err := mount.NewHost(bounded(t), mount.HostConfig{Server: server(t, m, nil), Root: root})
+	h, err := mount.NewHost(bounded(t), mount.HostConfig{Server: server(t, m, nil), Root: mounttest.HostRoot(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -17,33 +15,13 @@ import (
 	"github.com/bunkroom/bunkroom/mount"
 )
 
-// untimed leaves out of a request how long credentials are to live, so that
-// the store decides: it gives weedtest.ShortTTL, far less than can be asked for.
-type untimed struct{ http.RoundTripper }
-
-func (u untimed) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, err
-	}
-	form.Del("DurationSeconds")
-	text := form.Encode()
-	r = r.Clone(r.Context())
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-	return u.RoundTripper.RoundTrip(r)
-}
-
 // mounts trap 24: the expiry in credentials is the store's, even where it grants
 // less than was asked, and from then on it refuses them.
 func TestCredentialsExpire(t *testing.T) {
 	s := open(t)
 	f := s.field(t)
 	before := time.Now()
-	got := sign(t, s.signer(t, s.ways(t)["AssumeRoleWithWebIdentity"], untimed{http.DefaultTransport}), mount.Grant{Prefix: mount.Prefix(f.in)})
+	got := sign(t, s.signer(t, s.ways(t)["AssumeRoleWithWebIdentity"], weedtest.Untimed{RoundTripper: http.DefaultTransport}), mount.Grant{Prefix: mount.Prefix(f.in)})
 	// The answer is in whole seconds.
 	if early, late := before.Add(weedtest.ShortTTL-time.Second), time.Now().Add(weedtest.ShortTTL); got.Expires.Before(early) || got.Expires.After(late) {
 		t.Fatalf("it expires at %v, want it between %v and %v", got.Expires, early, late)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/internal/weedtest"
-	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
 )
 
 // world is what -mounts s3 needs: a store with a bucket, and geesefs or its stand-in on PATH.
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) world {
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", weedtest.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", weedtest.SecretKey)
-	w := world{path: os.Getenv("PATH"), data: notTemporary(t)}
+	w := world{path: os.Getenv("PATH"), data: mounttest.HostRoot(t)}
 	if _, err := exec.LookPath("geesefs"); err != nil {
 		bin := t.TempDir()
 		build(t, "../../internal/tools/geesefs", "-o", bin, "./geesefs")
@@ -64,30 +64,6 @@ func build(t *testing.T, dir string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, out)
 	}
-}
-
-// notTemporary is a directory that may hold mounts.
-func notTemporary(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(cache, "bunkroom-quickstart-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, _, err := mount.Prove(dir); err != nil {
-			t.Errorf("left mounted: %v", err)
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // On a real store and a real FUSE mount: as its users start it; then killed with

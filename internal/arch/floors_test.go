@@ -31,6 +31,7 @@ var house = []room{
 	{Path: "internal/id", Floor: 0, Only: []string{}, Links: []string{"github.com/google/uuid"}},
 	{Path: "internal/host", Floor: 1, Only: []string{"access"}},
 	{Path: "internal/need", Floor: 0, Only: []string{}},
+	{Path: "internal/mutanttest", Floor: 0, Only: []string{"internal/need"}},
 	{Path: "internal/pgtest", Floor: 0},
 	{Path: "internal/weedtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},

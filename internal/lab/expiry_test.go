@@ -24,6 +24,7 @@ import (
 	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/internal/weedtest"
 	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
 )
 
 // expiries is over how many the writes go on.
@@ -91,7 +92,7 @@ func TestCredentialsExpireUnderWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := mount.NewHost(t.Context(), mount.HostConfig{Server: serve, Root: hostRoot(t)})
+	h, err := mount.NewHost(t.Context(), mount.HostConfig{Server: serve, Root: mounttest.HostRoot(t)})
 	if err != nil {
 		t.Fatal(errors.Join(err, serve.Close()))
 	}

@@ -3,13 +3,11 @@
 package lab
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -67,24 +65,4 @@ func (f *front) counts(owner string) (keys, requests int, refused []string) {
 		}
 	}
 	return keys, requests, append([]string(nil), f.refused...)
-}
-
-// untimed leaves out of a request how long credentials are to live, so that
-// the server decides: it gives far less than can be asked for.
-type untimed struct{ http.RoundTripper }
-
-func (u untimed) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, err
-	}
-	form.Del("DurationSeconds")
-	text := form.Encode()
-	r = r.Clone(r.Context())
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-	return u.RoundTripper.RoundTrip(r)
 }

@@ -104,7 +104,7 @@ func shortSigner(at weedtest.Access, endpoint string) (*s3.Signer, error) {
 		Way: s3.WebIdentity{Role: weedtest.Role, Issuer: issuer},
 	}
 	if *life == 0 {
-		c.Client = &http.Client{Transport: untimed{http.DefaultTransport}}
+		c.Client = &http.Client{Transport: weedtest.Untimed{RoundTripper: http.DefaultTransport}}
 	}
 	return s3.New(c)
 }
@@ -141,30 +141,6 @@ func program(t *testing.T) (path string, real bool) {
 		t.Fatalf("go build: %v: %s", err, out)
 	}
 	return filepath.Join(dir, "geesefs"), false
-}
-
-// hostRoot is a directory for a host, which may not be in a temporary one.
-func hostRoot(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = "/var/lib"
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.MkdirTemp(cache, "bunkroom-lab-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, _, err := mount.Prove(root); err != nil {
-			t.Errorf("left mounted: %v", err)
-		} else if err := os.RemoveAll(root); err != nil {
-			t.Error(err)
-		}
-	})
-	return root
 }
 
 // put writes a file and has it in the storage: only fsync says whether it is.

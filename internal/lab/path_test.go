@@ -13,6 +13,7 @@ import (
 	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/mount"
+	"github.com/bunkroom/bunkroom/mount/mounttest"
 )
 
 // The whole path of a folder: credentials are signed, it is mounted and written
@@ -43,7 +44,7 @@ func TestWholePath(t *testing.T) {
 			at := open(t)
 			path, _ := program(t)
 			o := orders{
-				Endpoint: at.Endpoint, Program: path, Root: hostRoot(t), Private: t.TempDir(),
+				Endpoint: at.Endpoint, Program: path, Root: mounttest.HostRoot(t), Private: t.TempDir(),
 				Folder: mount.ID(id.New()),
 				Write: map[string]string{
 					"notes.md":             "remember the milk\n",

@@ -1,16 +1,14 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/internal/mutanttest"
 	"github.com/bunkroom/bunkroom/internal/need"
 )
 
@@ -37,92 +35,42 @@ var lean = map[string]string{
 // simulation must find that something is wrong, within a stated number of schedules.
 func TestMutations(t *testing.T) {
 	need.Long(t, "each rule is taken out of the source, which is compiled and simulated")
-	goTool, err := exec.LookPath("go")
-	if err != nil {
-		need.Missing(t, "go", err.Error())
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Run("none", func(t *testing.T) {
-		if found, out := mutated(t, goTool, root, mutation{}); found != "" {
+		if found, out := mutated(t, mutation{}); found != "" {
 			t.Fatalf("without any mutation: %s\n%s", found, out)
 		}
 	})
-	two := make(chan struct{}, 2) // at a time
-	t.Run("rules", func(t *testing.T) {
-		for _, m := range mutations {
-			t.Run(m.rule, func(t *testing.T) {
-				t.Parallel()
-				two <- struct{}{}
-				defer func() { <-two }()
-				found, out := mutated(t, goTool, root, m)
-				if found == "" {
-					t.Errorf("no schedule misses the rule in %s: %s\n%s", m.file, m.old, out)
-				}
-				t.Log(found)
-			})
+	mutanttest.Each(t, mutations, func(m mutation) string { return m.rule }, func(t *testing.T, m mutation) {
+		found, out := mutated(t, m)
+		if found == "" {
+			t.Errorf("no schedule misses the rule in %s: %s\n%s", m.file, m.old, out)
 		}
+		t.Log(found)
 	})
 }
 
 var foundLine = regexp.MustCompile(`(?m)^\s+run_test\.go:\d+: (.*)\n\s*(world .*, seed \d+)`)
 
-// mutated builds this package's tests with m in place of its file, plays some
-// schedules, and returns what was found first.
-func mutated(t *testing.T, goTool, root string, m mutation) (found, out string) {
+// mutated plays some schedules without a rule, and returns what was found first.
+func mutated(t *testing.T, m mutation) (found, out string) {
 	t.Helper()
-	dir := t.TempDir()
-	replace := map[string]string{}
-	write := func(source, name, text string) {
-		changed := filepath.Join(dir, name)
-		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[source] = changed
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
+	tree := mutanttest.Tree{}
 	for name, text := range lean {
-		write(filepath.Join(root, "internal", "sim", name), name, text)
+		tree[filepath.Join(here, name)] = text
 	}
 	if m.file != "" {
-		source := filepath.Join(root, filepath.FromSlash(m.file))
-		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := bytes.Count(text, []byte(m.old)); n != 1 {
-			t.Fatalf("%s holds the text of the rule %d times, want once: %s", m.file, n, m.old)
-		}
-		write(source, filepath.Base(m.file), string(bytes.Replace(text, []byte(m.old), []byte(m.new), 1)))
+		tree.Without(t, filepath.Join("..", "..", filepath.FromSlash(m.file)), m.old, m.new)
 	}
-	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutated.test")
-	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), goTool, "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("the mutation does not compile: %v\n%s", err, out)
-	}
-	n := m.within
-	if n == 0 {
-		n = usual
-	}
-	run := exec.CommandContext(t.Context(), binary, "-test.run=^TestSchedules$", "-test.timeout=5m", "-sim.n="+strconv.Itoa(n))
-	run.Env = append(os.Environ(), "BUNKROOM_SKIPS=")
-	raw, err := run.CombinedOutput()
-	out = string(raw)
-	if lines := strings.SplitN(out, "\n", 30); len(lines) == 30 {
-		out = strings.Join(lines[:29], "\n")
-	}
-	if hit := foundLine.FindStringSubmatch(string(raw)); hit != nil {
-		return hit[1] + " (" + hit[2] + ")", out
+	raw, err := tree.Run(t, nil, "-test.run=^TestSchedules$", "-test.timeout=5m", fmt.Sprint("-sim.n=", cmp.Or(m.within, usual)))
+	if hit := foundLine.FindSubmatch(raw); hit != nil {
+		return fmt.Sprintf("%s (%s)", hit[1], hit[2]), mutanttest.Head(raw, 29)
 	}
 	if err != nil {
-		t.Fatalf("the run broke: %v\n%s", err, out)
+		t.Fatalf("the run broke: %v\n%s", err, mutanttest.Head(raw, 29))
 	}
-	return "", out
+	return "", mutanttest.Head(raw, 29)
 }
