@@ -143,7 +143,8 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 // that somebody else has written since, which is a [*BusyError].
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 
-// Close closes the database, if it was opened by [Open]. Closing twice succeeds.
+// Close closes the database, if it was opened by [Open]. One with
+// [Options.Writer] gives up the connection that it has kept, and writes nothing afterwards. Closing twice succeeds.
 func (db *DB) Close() error {
 	err := db.store.Close()
 	for _, pool := range db.owned {
