@@ -80,6 +80,8 @@ func New(ctx context.Context, db *sql.DB, opts *Options) (*DB, error) {
 	switch {
 	case db == nil:
 		return nil, &access.FieldError{Field: "db", Rule: "must not be nil"}
+	case opts.Writer == db:
+		return nil, &access.FieldError{Field: "Writer", Rule: "must be another pool than that of the database"}
 	case opts.BusyTimeout != 0:
 		return nil, &access.FieldError{Field: "BusyTimeout", Rule: inName}
 	case opts.Synchronous != Normal:
