@@ -186,6 +186,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := byHand.Exec("PRAGMA foreign_keys = 1"); err != nil {
 		t.Fatal(err)
 	}
+	same := pool(t, file+wal+"&"+keys+"&"+busy)
 	for _, bad := range []struct {
 		db    *sql.DB
 		opts  *sqlite.Options
@@ -203,6 +204,7 @@ func TestNewRefuses(t *testing.T) {
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, file+wal+"&"+busy)}, "foreign_keys"},
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, ":memory:?"+keys+"&"+busy)}, "Writer"},
 		{pool(t, file+wal+"&"+keys+"&"+busy), &sqlite.Options{Writer: pool(t, "file:"+filepath.Join(t.TempDir(), "other.db")+"?"+wal+"&"+keys+"&"+busy)}, "Writer"},
+		{same, &sqlite.Options{Writer: same}, "Writer"}, // which may have no connection but the one that is kept
 	} {
 		_, err := sqlite.New(t.Context(), bad.db, bad.opts)
 		if e, ok := errors.AsType[*access.FieldError](err); !ok || e.Field != bad.field {

@@ -80,6 +80,8 @@ func New(ctx context.Context, db *sql.DB, opts *Options) (*DB, error) {
 	switch {
 	case db == nil:
 		return nil, &access.FieldError{Field: "db", Rule: "must not be nil"}
+	case opts.Writer == db:
+		return nil, &access.FieldError{Field: "Writer", Rule: "must be another pool than that of the database"}
 	case opts.BusyTimeout != 0:
 		return nil, &access.FieldError{Field: "BusyTimeout", Rule: inName}
 	case opts.Synchronous != Normal:
@@ -143,7 +145,8 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 // that somebody else has written since, which is a [*BusyError].
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 
-// Close closes the database, if it was opened by [Open]. Closing twice succeeds.
+// Close closes the database, if it was opened by [Open]. One with
+// [Options.Writer] gives up the connection that it has kept, and writes nothing afterwards. Closing twice succeeds.
 func (db *DB) Close() error {
 	err := db.store.Close()
 	for _, pool := range db.owned {

@@ -56,14 +56,15 @@ func New(c Config) (*DB, error) {
 // savepoint: one that is refused leaves the transaction usable and without a trace.
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx, turn: new(sync.Mutex)}} }
 
-// Close gives up the prepared statements. The *sql.DB stays open.
+// Close gives up the prepared statements, and the connection that is written
+// on: what has Config.Writer writes nothing afterwards. Each *sql.DB stays open.
 func (db *DB) Close() error {
 	if s := db.store; s.line != nil {
 		give, err := s.alone(context.Background())
 		if err != nil {
 			return err
 		}
-		s.line.hangUp()
+		s.line.close()
 		give()
 	}
 	return db.store.statements.close()

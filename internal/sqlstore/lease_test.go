@@ -120,3 +120,39 @@ func TestNothingIsKeptForNothing(t *testing.T) {
 		}
 	}
 }
+
+// What an earlier program has handed out, which notes no day and may run
+// beside this one, is not forgotten as if it had been long ago: that one would begin anew at 1.
+func TestFencesOfEarlierPrograms(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	db := migrated(t, &sqlite.Options{Now: func() time.Time { return now }})
+	earlier := func(name string) (fence int64) {
+		t.Helper()
+		if err := db.SQL().QueryRowContext(t.Context(), `INSERT INTO bunkroom_fences (kind, name, fence) VALUES (1, ?, 1)
+			ON CONFLICT (kind, name) DO UPDATE SET fence = bunkroom_fences.fence + 1 RETURNING fence`, name).Scan(&fence); err != nil {
+			t.Fatal(err)
+		}
+		return fence
+	}
+	forget := func(want int) {
+		t.Helper()
+		for left := want; ; left -= 2 {
+			n, err := db.Leases().Forget(t.Context(), 24*time.Hour, 2)
+			if err != nil || n != max(0, min(left, 2)) {
+				t.Fatalf("%d are forgotten, error %v, want %d", n, err, min(left, 2))
+			}
+			if n < 2 {
+				return
+			}
+		}
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		earlier(name)
+	}
+	forget(0)
+	if fence := earlier("a"); fence != 2 {
+		t.Errorf("fence %d after 1", fence)
+	}
+	now = now.Add(3 * 24 * time.Hour)
+	forget(5)
+}

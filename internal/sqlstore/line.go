@@ -14,12 +14,16 @@ type line struct {
 	pool  *sql.DB // of this one connection
 	conn  *sql.Conn
 	stmts map[*statement]*sql.Stmt
+	gone  bool // closed: who waited for the turn all the while must not connect again
 
 	open, commit, rollback *sql.Stmt
 }
 
 // begin begins a transaction, which holds the lock of the database.
 func (l *line) begin(ctx context.Context) error {
+	if l.gone {
+		return sql.ErrConnDone
+	}
 	if l.conn == nil {
 		if err := l.connect(ctx); err != nil {
 			return err
@@ -63,6 +67,12 @@ func (l *line) connect(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// close gives the connection up for good.
+func (l *line) close() {
+	l.gone = true
+	l.hangUp()
 }
 
 // hangUp gives the connection up, and first what has begun on it: a connection

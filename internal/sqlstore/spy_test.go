@@ -19,16 +19,29 @@ type spy struct {
 	sent   []string                        // statements, in order, but for BEGIN and COMMIT
 	before func(n int)                     // called before the n-th of them since the last reset, from 1
 	commit func(commit func() error) error // in place of a COMMIT
+	fail   func(text string) error         // what a statement fails with, if anything; it is not sent then
+	writer *sql.DB                         // the pool to write on; nil = there is none
 }
 
-func (s *spy) statement(text string) {
+func (s *spy) statement(text string) error {
 	s.mu.Lock()
 	s.sent = append(s.sent, text)
-	n, before := len(s.sent), s.before
+	n, before, fail := len(s.sent), s.before, s.fail
 	s.mu.Unlock()
 	if before != nil {
 		before(n)
 	}
+	if fail != nil {
+		return fail(text)
+	}
+	return nil
+}
+
+// failing sets what fails.
+func (s *spy) failing(fail func(text string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
 }
 
 // reset forgets what was sent and sets what disturbs.
@@ -63,6 +76,7 @@ func spiedOn(t testing.TB, opts *sqlite.Options, writer bool) (*sqlite.DB, *spy)
 	t.Cleanup(func() { pool.Close() })
 	if writer {
 		on := sql.OpenDB(spyConnector{c, s})
+		s.writer = on
 		t.Cleanup(func() { on.Close() })
 		with := sqlite.Options{Writer: on}
 		if opts != nil {
@@ -122,12 +136,16 @@ func (c spyConn) PrepareContext(ctx context.Context, query string) (driver.Stmt,
 }
 
 func (c spyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.spy.statement(query)
+	if err := c.spy.statement(query); err != nil {
+		return nil, err
+	}
 	return c.fullConn.ExecContext(ctx, query, args)
 }
 
 func (c spyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.spy.statement(query)
+	if err := c.spy.statement(query); err != nil {
+		return nil, err
+	}
 	return c.fullConn.QueryContext(ctx, query, args)
 }
 
@@ -172,13 +190,16 @@ func (s spyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (r d
 	case "BEGIN IMMEDIATE", "ROLLBACK":
 		err = do()
 	default:
-		s.spy.statement(s.text)
-		err = do()
+		if err = s.spy.statement(s.text); err == nil {
+			err = do()
+		}
 	}
 	return r, err
 }
 
 func (s spyStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	s.spy.statement(s.text)
+	if err := s.spy.statement(s.text); err != nil {
+		return nil, err
+	}
 	return s.fullStmt.QueryContext(ctx, args)
 }

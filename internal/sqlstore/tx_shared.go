@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -125,7 +124,7 @@ func (v view) share(ctx context.Context, do func(context.Context, place) error) 
 	}
 	err = open.write(ctx, v, do)
 	<-open.ended
-	if open.err != nil && (err == nil || ctx.Err() == nil) {
+	if open.err != nil && (err == nil || !errors.Is(err, ctx.Err())) {
 		return open.err // also to who was refused: the reason may have been what another wrote
 	}
 	return err
@@ -187,8 +186,10 @@ func (open *shared) write(ctx context.Context, v view, do func(context.Context, 
 			if open.written++; open.written == 1 {
 				open.since = time.Now()
 			}
-		case nested && open.broken == nil && on.undo(whole) != nil:
-			open.broken = cmp.Or(err, errGone)
+		case nested && open.broken == nil:
+			if stuck := on.undo(whole); stuck != nil { // err is one's own, and may be none of the database's
+				open.broken = fmt.Errorf("%w, after: %v", stuck, err)
+			}
 		}
 		going := open.written > 0 && open.broken == nil && open.written < sharedBy && time.Since(open.since) < v.store.writer.going
 		if going && v.store.writer.pass(open) {
@@ -222,9 +223,6 @@ func (open *shared) write(ctx context.Context, v view, do func(context.Context, 
 	kept = true
 	return nil
 }
-
-// errGone is why a transaction can't be kept in which somebody has panicked.
-var errGone = errors.New("sqlstore: the database has given up the transaction")
 
 const (
 	savepoint        = "SAVEPOINT bunkroom"

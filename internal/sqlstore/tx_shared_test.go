@@ -241,3 +241,69 @@ func TestDatabaseGivesUpWhatIsShared(t *testing.T) {
 		}
 	})
 }
+
+// What one of them is refused is told to nobody else, also where it can't be
+// undone and nothing of all is kept for that: the others are told what kept it from being undone.
+func TestWhatIsRefusedCannotBeUndone(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	queues(t, func(q *queue) {
+		q.spy.failing(func(text string) error {
+			if strings.HasPrefix(text, "ROLLBACK TO") {
+				return broken
+			}
+			return nil
+		})
+		errs := q.run(nothing, q.hold(q.Context(), ask("alice")), q.spawn(spawn("p"), 0), q.hold(q.Context(), ask("alice")))
+		if !errors.Is(errs[0], broken) || errors.As(errs[0], new(*session.LimitError)) {
+			q.Errorf("the first is told %v", errs[0])
+		}
+		if errs[1] == nil || errs[2] != nil || q.holds() != 1 || q.sessions() != 0 {
+			q.Errorf("got %v, %d holds, %d sessions", errs[1:], q.holds(), q.sessions())
+		}
+	})
+}
+
+// Who is refused for what another has written, and gives up before that is
+// committed, is not told to be refused where the COMMIT fails: it was for nothing.
+func TestRefusedAndGivesUpBeforeCommitFails(t *testing.T) {
+	lost := errors.New("the reply was lost")
+	queues(t, func(q *queue) {
+		ctx, leave := context.WithCancel(q.Context())
+		q.commit = func(func() error) error {
+			leave()
+			if q.kept {
+				return lost
+			}
+			return errors.Join(lost, driver.ErrBadConn) // so that the pool parts with the connection
+		}
+		second := spawn("p")
+		second.Limits = []session.Limit{{Kind: session.SessionsPerOwner, Scope: "alice", Max: 1}}
+		errs := q.run(nothing, q.spawn(spawn("p"), 1), func() error { _, err := q.db.Sessions().Commit(ctx, second); return err })
+		if !errors.Is(errs[0], lost) || !errors.Is(errs[1], lost) || errors.As(errs[1], new(*session.LimitError)) {
+			q.Errorf("got %v", errs)
+		}
+		if q.sessions() != 0 {
+			q.Errorf("%d sessions", q.sessions())
+		}
+	})
+}
+
+// Who waits to write behind a Close finds it closed, and has no connection
+// that nobody would close.
+func TestCloseDuringWrites(t *testing.T) {
+	queues(t, func(q *queue) {
+		if !q.kept {
+			return
+		}
+		errs := q.run(nothing, q.hold(q.Context(), ask("alice")), q.db.Close, q.hold(q.Context(), ask("alice")))
+		if errs[0] != nil || errs[1] != nil || errs[2] == nil || q.holds() != 1 {
+			q.Errorf("got %v, %d holds", errs, q.holds())
+		}
+		if n := q.spy.writer.Stats().InUse; n != 0 {
+			q.Errorf("%d connections are kept", n)
+		}
+		if err := q.db.Close(); err != nil {
+			q.Errorf("closed twice: %v", err)
+		}
+	})
+}

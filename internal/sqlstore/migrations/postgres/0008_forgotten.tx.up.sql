@@ -1,8 +1,8 @@
 -- Fences that nobody has used for long are forgotten, and none goes back for it.
 -- Whose use was posted last is known by the watermark.
 
--- The day on which it was handed out last, in days since 1970; 0 = an earlier program did. Of a
--- day, so that what is handed out again and again moves in no index.
+-- The day on which it was handed out last, in days since 1970; 0 = an earlier program did, and
+-- it counts from when that is seen. Of a day, so that what is handed out again and again moves in no index.
 ALTER TABLE bunkroom_fences ADD COLUMN used_on bigint NOT NULL DEFAULT 0;
 
 --bun:split
