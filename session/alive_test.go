@@ -35,6 +35,14 @@ func (p *stuckHandles) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.San
 	return &stuckHandle{Sandbox: sb, of: p}, nil
 }
 
+func (s *stuckHandle) As(target any) bool { return asOf(s.Sandbox, target) }
+
+// asOf has a wrapper pass on what the sandbox in it can do.
+func asOf(sb sandbox.Sandbox, target any) bool {
+	w, ok := sb.(interface{ As(target any) bool })
+	return ok && w.As(target)
+}
+
 func (s *stuckHandle) Close() error {
 	switch first := s.closed.CompareAndSwap(false, true); {
 	case first && s.of.stuck.Load():

@@ -10,8 +10,13 @@ import (
 // closed. Nobody gives their leases back until it is proven that nothing does,
 // as of works whose process has died.
 type doubts struct {
-	mu    sync.Mutex
-	until map[string]time.Time // by work: when its lease runs out, on the local clock
+	mu   sync.Mutex
+	open map[string]doubt // by work
+}
+
+type doubt struct {
+	until time.Time // when the lease of the work runs out, on the local clock
+	then  func()    // what waits for the end of the doubt; nil: nothing
 }
 
 // forgetDoubt is how long after a lease has run out it is certain that it would
@@ -21,16 +26,28 @@ const forgetDoubt = 24 * time.Hour
 func (d *doubts) add(work string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.until == nil {
-		d.until = map[string]time.Time{}
+	if d.open == nil {
+		d.open = map[string]doubt{}
 	}
-	d.until[work] = until
+	d.open[work] = doubt{until, d.open[work].then}
+}
+
+// after has then called, on its own, once the doubt about a work is settled.
+// It reports whether there is one.
+func (d *doubts) after(work string, then func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was, has := d.open[work]
+	if has {
+		d.open[work] = doubt{was.until, then}
+	}
+	return has
 }
 
 func (d *doubts) has(work string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, has := d.until[work]
+	_, has := d.open[work]
 	return has
 }
 
@@ -38,7 +55,15 @@ func (d *doubts) has(work string) bool {
 func (d *doubts) settle(work string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.until, work)
+	d.end(work)
+}
+
+// end is for who holds mu.
+func (d *doubts) end(work string) {
+	if then := d.open[work].then; then != nil {
+		go then()
+	}
+	delete(d.open, work)
 }
 
 // prune drops what another process has settled: works whose leases ran out
@@ -46,9 +71,9 @@ func (d *doubts) settle(work string) {
 func (d *doubts) prune(now time.Time, counts func(work string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for work, until := range d.until {
-		if now.Sub(until) > forgetDoubt && !counts(work) {
-			delete(d.until, work)
+	for work, was := range d.open {
+		if now.Sub(was.until) > forgetDoubt && !counts(work) {
+			d.end(work)
 		}
 	}
 }

@@ -79,6 +79,8 @@ type reapingSandbox struct {
 	yard *graveyard
 }
 
+func (s reapingSandbox) As(target any) bool { return asOf(s.Sandbox, target) }
+
 func (s reapingSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
 	c.Detached = true
 	p, err := s.Sandbox.Start(ctx, c)

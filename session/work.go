@@ -178,7 +178,7 @@ func (w *Work) halt(cause error) {
 // or not ctx has ended, in at most half a minute. Called again, it returns the same.
 //
 // An error means that something of this failed; everything else was done all
-// the same. Where what it started could not be stopped, it is charged no more and keeps its slot: a [Keeper], of whichever
+// the same. Where what it started could not be stopped, it is charged no more and keeps its slot, and a durable working directory with its lock: a [Keeper], of whichever
 // process, gives that back once its lease has run out and nothing runs of it for certain. Where it is the accounting, the work keeps its slot, and the [Keeper] of this
 // process goes on trying: up to the moment at which the work stopped it is charged, and then its slot is freed.
 // Should the process die before that, or have no Keeper that serves, the Keeper of another

@@ -87,21 +87,29 @@ func (w *Work) heed() {
 	w.stop(why)
 	ctx, cancel := detached(w.ctx)
 	defer cancel()
-	if err := w.vacate(ctx, w.sb.Close()); err != nil {
-		w.runner.log.WarnContext(ctx, "working directory whose lock is lost not given up", "work", w.id, "session", w.session, "error", err)
+	w.release(ctx, w.shut())
+}
+
+// release is vacate where nobody waits for it.
+func (w *Work) release(ctx context.Context, closed error) {
+	if err := w.vacate(ctx, closed); err != nil {
+		w.runner.log.WarnContext(ctx, "working directory not given up", "work", w.id, "session", w.session, "error", err)
 	}
 }
 
 // vacate gives the working directory up, once the handle on the machine was
 // closed: before, something could still write to what is another's by then.
+// Where that has failed it is given up, with its lock, once a Keeper knows for certain that nothing runs.
 func (w *Work) vacate(ctx context.Context, closed error) error {
 	if w.workdir.Outcome.State == 0 {
 		return nil
 	}
-	if closed != nil {
-		if err := w.sb.Close(); err != nil { // what runs may go on: so must the lock
-			return fmt.Errorf("session: work %s: working directory not given up: %w", w.id, err)
-		}
+	if closed != nil && w.runner.doubts.after(w.id, func() {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		w.release(ctx, nil)
+	}) {
+		return fmt.Errorf("session: work %s: working directory not given up, for something may run in it", w.id)
 	}
 	return w.workdir.Release(ctx)
 }
