@@ -77,7 +77,7 @@ func (s *sim) draw(c *simCall) (v simVerdict) {
 		if n < 4 {
 			v.fail = errSimOutage
 		}
-	case "list", "abort", "serving late":
+	case "list", "abort", "release", "serving late":
 	case "Gone":
 		if n < 5 {
 			v.fail = errSimOutage

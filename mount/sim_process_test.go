@@ -5,6 +5,7 @@ package mount_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func (s *sim) process() *simProcess {
 
 func (p *simProcess) furnish(h *mount.Host) error {
 	store := simStore{p.store, p}
-	manager, err := mount.New(mount.Config{Store: store, Mounter: h, NewID: p.newID})
+	manager, err := mount.New(mount.Config{Store: store, Mounter: simMounter{h, p}, NewID: p.newID})
 	if err != nil {
 		return err
 	}
@@ -83,6 +84,41 @@ func (p *simProcess) furnish(h *mount.Host) error {
 	defer p.mu.Unlock()
 	p.host, p.manager, p.collector, p.purger, p.folders, p.files = h, manager, collector, purger, folders, all
 	return nil
+}
+
+// simMounter is a host whose references are released when the dice say so: one
+// that is and another that is taken in the same moment meet in an order that is Go's.
+type simMounter struct {
+	*mount.Host
+	p *simProcess
+}
+
+func (m simMounter) Mount(ctx context.Context, s mount.Spec) (mount.Mount, error) {
+	one, err := m.Host.Mount(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &simMount{one.(simReference), m.p}, nil
+}
+
+// simReference is all that a host's mount can do.
+type simReference interface {
+	mount.Mount
+	mount.Refresher
+	mount.Reporter
+	mount.Fencer
+}
+
+type simMount struct {
+	simReference
+	p *simProcess
+}
+
+func (m *simMount) Release(ctx context.Context) error {
+	if _, err := m.p.park(ctx, "release", filepath.Base(m.HostDir())); err != nil {
+		return err
+	}
+	return m.simReference.Release(ctx)
 }
 
 // ready are the processes that work.
