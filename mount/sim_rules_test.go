@@ -71,6 +71,9 @@ func (s *sim) converge() {
 			s.finish(4 * time.Hour)
 		}
 	}
+	if s.failed() { // then what takes their place has not begun
+		return
+	}
 	last := s.processes[0]
 	s.mu.Lock()
 	closing := slices.Sorted(maps.Keys(s.closing))
@@ -90,6 +93,9 @@ func (s *sim) converge() {
 	for _, p := range slices.Clone(s.processes) {
 		s.shutDown(p)
 		s.finish(time.Hour)
+	}
+	if s.failed() {
+		return
 	}
 	for _, p := range s.processes {
 		s.begin(p, "close", p.closes)
