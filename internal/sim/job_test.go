@@ -61,13 +61,13 @@ func (s *sim) attached(op string) {
 	}
 }
 
-// opened notes what became of an opening.
+// opened notes what became of an opening. One that a dead process goes through still has nobody to give a work to.
 func (s *sim) opened(op string, w *session.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, j := range s.jobs {
 		switch {
-		case j.op != op || j.failed || j.work != nil:
+		case j.op != op || j.failed || j.work != nil || j.r.dead:
 		case w != nil && w.ID() == id:
 			j.work, j.opened = w, s.clock()
 			if w.Context().Err() == nil {
