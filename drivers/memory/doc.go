@@ -5,7 +5,7 @@
 // [New] opens an empty [DB], which has every store. It is a fake that
 // implements the whole contract, not a stub. Versions, limits, stamps, the
 // outbox and the order of every list are those of the database drivers, and
-// the same suites prove it (billingtest, mounttest, sessiontest), so that what passes on it
+// the same suites prove it (billingtest, mounttest, sessiontest, transcripttest), so that what passes on it
 // does not rest on a fiction. Moments are kept as databases keep them: in UTC,
 // in whole microseconds. The clock can be the test's own:
 //

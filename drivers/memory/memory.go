@@ -33,6 +33,7 @@ type DB struct {
 	leases        map[leaseOn]map[string]session.Lease
 	mounts        folders
 	books         books
+	talks         talks
 }
 
 // New returns an empty database. opts may be nil.
@@ -49,6 +50,7 @@ func New(opts *Options) *DB {
 		leases:        map[leaseOn]map[string]session.Lease{},
 		mounts:        newFolders(),
 		books:         newBooks(),
+		talks:         newTalks(),
 	}
 	if opts != nil && opts.Now != nil {
 		db.now = opts.Now

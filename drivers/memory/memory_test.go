@@ -8,6 +8,8 @@ import (
 	"github.com/bunkroom/bunkroom/mount/mounttest"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/sessiontest"
+	"github.com/bunkroom/bunkroom/session/transcript"
+	"github.com/bunkroom/bunkroom/session/transcript/transcripttest"
 )
 
 // S-36: what hosts test with keeps the contract that production keeps.
@@ -33,4 +35,15 @@ func TestTogether(t *testing.T) {
 
 func TestMounts(t *testing.T) {
 	mounttest.TestStore(t, func(*testing.T) mount.Store { return memory.New(nil).Mounts() })
+}
+
+func TestTranscripts(t *testing.T) {
+	transcripttest.TestStore(t, func(*testing.T) transcript.Store { return memory.New(nil).Transcripts() })
+}
+
+func TestInbox(t *testing.T) {
+	transcripttest.TestInbox(t, func(_ *testing.T, c *sessiontest.Clock) (transcript.Store, transcript.Inbox) {
+		db := memory.New(&memory.Options{Now: c.Now})
+		return db.Transcripts(), db.Inbox()
+	})
 }

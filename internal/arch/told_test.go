@@ -140,6 +140,26 @@ var refusals = map[string]told{
 	"session.errStalled":           {fault, []string{"503 unavailable"}},
 	"session.errUnconfigured":      {fault, []string{"503 unavailable"}},
 
+	"session/transcript.EntryConflictError": {state, []string{"409 entry_conflict"}},
+	"session/transcript.ErrArchived":        {state, []string{"409 archived"}},
+	"session/transcript.ErrBusy":            {fault, []string{"503 busy"}},
+	"session/transcript.ErrExists":          {state, []string{"409 exists"}},
+	"session/transcript.ErrFenced":          {state, []string{"409 turn_lost"}},
+	"session/transcript.ErrHeld":            {state, []string{"409 inputs_held"}},
+	"session/transcript.ErrInTurn":          {state, []string{"409 in_turn"}},
+	"session/transcript.ErrNotFound":        {lacks, []string{"404 not_found"}}, // who may see the conversation was asked before
+	"session/transcript.ErrUnknown":         {fault, []string{"503 unknown_outcome"}},
+	"session/transcript.ErrWaiting":         {state, []string{"409 inputs_waiting"}},
+	"session/transcript.HeadError":          {state, []string{"409 head_moved"}},
+	"session/transcript.InputConflictError": {state, []string{"409 input_conflict"}},
+	"session/transcript.LimitError":         {input, []string{"413 too_large"}},
+	"session/transcript.PathError":          {input, []string{"422 wrong_place"}},
+	"session/transcript.LineError":          {input, []string{"422 bad_line"}},
+	"session/transcript.PromotedError":      {state, []string{"409 promoted"}},
+	"session/transcript.SettledError":       {state, []string{"409 settled"}},
+	"session/transcript.TooLateError":       {state, []string{"409 being_delivered", "409 too_late"}},
+	"session/transcript.VersionError":       {state, []string{"409 conflict"}},
+
 	"drivers/cloudevents.EventError":  {fault, []string{"500 metering_unusable"}},
 	"drivers/cloudevents.ExportError": {fault, []string{"503 metering_unavailable"}},
 	"drivers/geesefs.refusedError":    {fault, nil}, // as mount.ErrUnavailable

@@ -1,0 +1,59 @@
+// Package transcript is the content of conversations: an append-only tree of
+// entries with a head.
+//
+//	db.Transcripts().Create(ctx, conversation)
+//	db.Transcripts().Commit(ctx, transcript.Change{
+//		Conversation: conversation, Fence: turn.Fence, Append: []transcript.NewEntry{question, answer},
+//	})
+//	entries, err := db.Transcripts().Context(ctx, conversation, transcript.Position{}, 10_000)
+//	messages := transcript.Project(entries)
+//
+// # The tree
+//
+// Every entry has one parent, or stands at a root; siblings are branches. The head
+// is the entry after which the next one goes. Moving it back writes no entry and
+// loses none: what comes next is a branch. Refs are named positions, labels are
+// words on entries. A committed entry never changes; the calls of its tools are settled, once.
+//
+// # Who writes
+//
+// A turn is one runner's right to act on a conversation, by a lease with a
+// fence. It is begun with a [Change], and from then on nothing of an older fence is written, by nobody, however late
+// it comes. Whoever takes over ends the processes of older fences first, then settles what
+// [Store.Unsettled] lists as interrupted.
+//
+// # What waits
+//
+// What is said while nobody listens, or while a turn is under way, waits in the [Inbox], under the id of
+// the entry that it becomes. Whoever runs a turn asks [Deliver] between two steps, and at the
+// end, what is to be said now, and commits it with [Change.Promote]: the entry and the input's end are one commit.
+//
+//	waiting, err := inbox.Inputs(ctx, conversation, "", 1000)
+//	next := transcript.Deliver(waiting, transcript.Boundary{Cutoff: row.LastSeq, Stop: true, Held: row.Held, Fence: turn.Fence, Now: now})
+//	// … append what they are, and promote them; where there is nothing:
+//	_, err = store.Commit(ctx, transcript.Change{Conversation: conversation, Fence: turn.Fence, EndIdle: true})
+//
+// A turn that ends like this has looked at everything: either [Inbox.Admit]
+// says that a turn is under way, which then does not end, or that there is none. What needs preparing is
+// claimed first; a claim ends with its turn, whatever that ends by. After a crash [Inbox.Waiting] and
+// [Store.Unfinished] list the conversations that somebody has to look at.
+//
+// # What a model is given
+//
+// [Project] makes of a path what every provider accepts: each call has exactly one result right behind it, a
+// compaction stands for what was before it, and what is not for a model is left out.
+//
+// # Who listens
+//
+// [Store.Since] is the truth: every change is a fact with a number, and is read
+// again from any number on. Notifications only say that it is worth asking: a [Hub]
+// rings within a process, where the stores are [Ringing] and [RingingInbox]; a [Relay] connects hubs; and
+// [Follow] puts the two together: what there is, a mark, what comes.
+//
+// # What is carried elsewhere
+//
+// [Export] writes a transcript as lines of JSON, with all its branches, and [Import] makes
+// one of them, whole or not at all. Drafts and inputs stay where they are.
+//
+// Values of this package are safe for concurrent use as far as they are not written to.
+package transcript

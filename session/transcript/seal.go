@@ -1,0 +1,242 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Sealed is an entry as stores keep it: what never changes as one document,
+// without what is large, and its calls, which do change, apart. JSON is kept
+// by its meaning: white space between its tokens is not.
+type Sealed struct {
+	Body    []byte            // JSON; see [Unseal]
+	Calls   []Call            // in the order of the parts; a large Result is a Blob
+	Blobs   map[string][]byte // by hash
+	Hash    string            // of all of the content as it was given; SHA-256, in hex
+	Bytes   int64             // of the content
+	Preview string
+}
+
+// body is the document. Fields that are empty are left out of it.
+type body struct {
+	Parts      []Part          `json:"parts,omitempty"` // of a call only its id, name and arguments
+	Payload    json.RawMessage `json:"payload,omitempty"`
+	Compaction *Compaction     `json:"compaction,omitempty"`
+	State      *StateDelta     `json:"state,omitempty"`
+	Usage      *Usage          `json:"usage,omitempty"`
+}
+
+// Seal turns an entry that [Change.Check] lets pass into the form that is
+// kept. *LimitError: it is over [MaxEntryBytes].
+func Seal(e NewEntry) (Sealed, error) {
+	doc := body{Parts: make([]Part, len(e.Parts)), Payload: e.Payload, Compaction: e.Compaction, State: e.State}
+	if e.Usage != (Usage{}) {
+		doc.Usage = &e.Usage
+	}
+	s := Sealed{Blobs: map[string][]byte{}}
+	for i, p := range e.Parts {
+		if p.Call != nil {
+			call := *p.Call
+			if call.Status == "" {
+				call.Status = CallPending
+			}
+			call.Arguments = compacted(call.Arguments)
+			call.Result, call.Blob = s.out(call.Result)
+			s.Calls = append(s.Calls, call)
+			p.Call = &Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
+		} else {
+			if len(p.Data) > InlineBytes { // else whatever encodes it leaves white space out
+				p.Data, p.Blob = s.out(p.Data)
+			}
+		}
+		doc.Parts[i] = p
+	}
+	var err error
+	if s.Body, err = marshal(doc); err != nil {
+		return Sealed{}, fmt.Errorf("transcript: %s: %w", e.ID, err)
+	}
+	s.Bytes += int64(len(s.Body))
+	for _, c := range s.Calls {
+		s.Bytes += int64(len(c.Result))
+	}
+	if s.Bytes > MaxEntryBytes {
+		return Sealed{}, &LimitError{Of: "bytes in an entry", Max: MaxEntryBytes}
+	}
+	if s.Hash, err = s.hash(e); err != nil {
+		return Sealed{}, fmt.Errorf("transcript: %s: %w", e.ID, err)
+	}
+	s.Preview = preview(e)
+	return s, nil
+}
+
+// out takes what is large out of the document.
+func (s *Sealed) out(data json.RawMessage) (json.RawMessage, *Blob) {
+	small, blob, large := cut(data)
+	if blob != nil {
+		if _, again := s.Blobs[blob.Hash]; !again {
+			s.Bytes += blob.Size
+		}
+		s.Blobs[blob.Hash] = large
+	}
+	return small, blob
+}
+
+// cut is data as it is kept: small enough for its row, or as a blob.
+func cut(data json.RawMessage) (small json.RawMessage, blob *Blob, large []byte) {
+	if len(data) == 0 {
+		return nil, nil, nil
+	}
+	kept := compacted(data)
+	if len(kept) <= InlineBytes {
+		return kept, nil, nil
+	}
+	sum := sha256.Sum256(kept)
+	return nil, &Blob{Hash: hex.EncodeToString(sum[:]), Size: int64(len(kept))}, kept
+}
+
+// compacted is JSON without the white space between its tokens, in memory of its own.
+func compacted(data json.RawMessage) json.RawMessage {
+	var kept bytes.Buffer
+	if err := json.Compact(&kept, data); err != nil {
+		return data // refused by Check, and by whatever encodes it
+	}
+	return kept.Bytes()
+}
+
+// hash is over everything that was given, what is large by its own hash.
+func (s *Sealed) hash(e NewEntry) (string, error) {
+	h := sha256.New()
+	head, err := marshal([]any{e.Kind, e.Turn, e.Actor, s.Calls})
+	if err != nil {
+		return "", err
+	}
+	h.Write(head)
+	h.Write(s.Body)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// marshal leaves out what only matters to browsers.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Unseal puts the content of an entry together again: into e, which has the
+// rest, from its body and its calls as they are now, in any order.
+func Unseal(e *Entry, kept []byte, calls []Call) error {
+	var doc body
+	if err := json.Unmarshal(kept, &doc); err != nil {
+		return fmt.Errorf("transcript: entry %s can't be read: %w", e.ID, err)
+	}
+	e.Parts, e.Payload, e.Compaction, e.State = doc.Parts, doc.Payload, doc.Compaction, doc.State
+	if doc.Usage != nil {
+		e.Usage = *doc.Usage
+	}
+	for i := range e.Parts {
+		call := e.Parts[i].Call
+		if call == nil {
+			continue
+		}
+		for _, c := range calls {
+			if c.ID == call.ID {
+				call.Status, call.Result, call.Blob = c.Status, c.Result, c.Blob
+			}
+		}
+		if call.Status == "" {
+			return fmt.Errorf("transcript: entry %s has lost its call %s", e.ID, call.ID)
+		}
+	}
+	return nil
+}
+
+// preview is how the text of an entry begins, on one line.
+func preview(e NewEntry) string {
+	if e.Compaction != nil {
+		return line(e.Compaction.Summary)
+	}
+	for _, p := range e.Parts {
+		if p.Type != PartText {
+			continue
+		}
+		if text := line(beginning(p.Data)); utf8.RuneCountInString(text) == PreviewRunes {
+			return text
+		}
+		var t struct{ Text string }
+		if json.Unmarshal(p.Data, &t) == nil {
+			return line(t.Text)
+		}
+	}
+	return ""
+}
+
+// previewBytes are enough of a text for a preview, whatever white space there is.
+const previewBytes = 16 * PreviewRunes
+
+// line is the first of a text with one space where there is white space.
+func line(text string) string {
+	var b strings.Builder
+	n, space := 0, false
+	text = text[:min(len(text), previewBytes)]
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				continue // no character, or a part of one
+			}
+		}
+		if unicode.IsSpace(r) {
+			space = n > 0
+			continue
+		}
+		if space {
+			b.WriteByte(' ')
+			if n++; n == PreviewRunes {
+				break
+			}
+			space = false
+		}
+		b.WriteRune(r)
+		if n++; n == PreviewRunes {
+			break
+		}
+	}
+	return b.String()
+}
+
+// beginning is how the text of a part begins, as a rule, so that it need not be
+// read to its end; empty: it has to be.
+func beginning(data json.RawMessage) (text string) {
+	const quote, end = len(`{"text":`), 4 * PreviewRunes
+	if len(data) < end+8 || !bytes.HasPrefix(data, []byte(`{"text":"`)) {
+		return ""
+	}
+	to := quote + 1
+	for to < end && data[to] != '"' {
+		if data[to] == '\\' {
+			if data[to+1] == 'u' {
+				to += 4
+			}
+			to++
+		}
+		to++
+	}
+	if to < end || json.Unmarshal(append(slices.Clone(data[quote:to]), '"'), &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// Seal is the result of a settlement as it is kept: as it is, or as a blob
+// with its bytes.
+func (s Settlement) Seal() (result json.RawMessage, blob *Blob, large []byte) { return cut(s.Result) }
