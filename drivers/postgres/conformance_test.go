@@ -7,6 +7,8 @@ import (
 	"github.com/bunkroom/bunkroom/mount/mounttest"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/sessiontest"
+	"github.com/bunkroom/bunkroom/session/transcript"
+	"github.com/bunkroom/bunkroom/session/transcript/transcripttest"
 )
 
 func TestStore(t *testing.T) {
@@ -26,4 +28,15 @@ func TestTogether(t *testing.T) {
 		db := fresh(t, c)
 		return db.Sessions(), db.Leases()
 	}, nil)
+}
+
+func TestInbox(t *testing.T) {
+	transcripttest.TestInbox(t, func(t *testing.T, c *sessiontest.Clock) (transcript.Store, transcript.Inbox) {
+		db := fresh(t, c)
+		return db.Transcripts(), db.Inbox()
+	})
+}
+
+func TestTranscripts(t *testing.T) {
+	transcripttest.TestStore(t, func(t *testing.T) transcript.Store { return migrated(t).Transcripts() })
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -53,16 +54,20 @@ func dialect() sqlstore.Dialect {
 		Taken: func(err error) bool {
 			return state(err) == "23505" || state(err) == "22012" // unique_violation, division_by_zero
 		},
+		Unique:     func(err error) bool { return state(err) == "23505" },
 		RolledBack: rolledBack,
 		Keys:       keys,
 	}
 }
 
+// packed matches the rows of a subquery as one JSON array.
+var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
+
 // text says a statement in Postgres' words: its arguments are numbered, and
 // the clock is a query of its own, so that it is read once.
 func text(statement string) string {
 	statement = strings.ReplaceAll(statement, "NOW()", "(SELECT "+micros+")")
-	statement = sqlstore.Tables(statement, rows)
+	statement = packed.ReplaceAllString(sqlstore.Tables(statement, rows), "CAST(json_agg(json_build_object($1)) AS text)")
 	statement = strings.NewReplacer("KEYS(?)", machines, "IN IDS(?)", ids).Replace(statement)
 	parts := strings.Split(statement, "?") // no statement has one in quotes
 	var b strings.Builder

@@ -25,6 +25,9 @@
 // Who disables triggers, or restores with session_replication_role = replica,
 // skips it all the same.
 //
+// [DB.Listen] tells the readers of this process at once what other replicas
+// have written to transcripts, by NOTIFY; without it they find it as they poll.
+//
 // The database holds titles, names and ids, and no secrets. It needs Postgres
 // 12 or later, with the encoding UTF8.
 package postgres

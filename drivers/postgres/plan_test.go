@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,8 +126,8 @@ func TestPlansAtScale(t *testing.T) {
 	}
 }
 
-// plans explains what is sent while do runs.
-func (s *spy) plans(t *testing.T, db *postgres.DB, do func()) string {
+// plans explains the queries that are sent while do runs, and what begins with any of also.
+func (s *spy) plans(t *testing.T, db *postgres.DB, do func(), also ...string) string {
 	t.Helper()
 	s.during(do)
 	s.mu.Lock()
@@ -134,7 +135,7 @@ func (s *spy) plans(t *testing.T, db *postgres.DB, do func()) string {
 	s.mu.Unlock()
 	var plan strings.Builder
 	for _, q := range sent {
-		if !strings.HasPrefix(strings.TrimSpace(q.SQL), "SELECT") {
+		if !slices.ContainsFunc(append(also, "SELECT"), func(begin string) bool { return strings.HasPrefix(strings.TrimSpace(q.SQL), begin) }) {
 			continue
 		}
 		rows, err := db.SQL().QueryContext(t.Context(), "EXPLAIN "+q.SQL, q.Args...)

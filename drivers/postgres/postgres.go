@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"github.com/bunkroom/bunkroom/internal/sqlstore"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // Options are the settings of a [DB].
@@ -28,6 +30,8 @@ type DB struct {
 	sql   *sql.DB
 	store *sqlstore.DB
 	owned bool // opened by us, hence ours to close
+
+	channel string // of the notifications
 }
 
 // SchemaError says that the database's schema is not the one this program
@@ -66,7 +70,7 @@ func newDB(ctx context.Context, db *sql.DB, opts *Options, owned bool) (*DB, err
 	if err := checkServer(ctx, db); err != nil {
 		return nil, fault(err)
 	}
-	return &DB{sql: db, store: store, owned: owned}, nil
+	return &DB{sql: db, store: store, owned: owned, channel: cmp.Or(opts.Prefix, "bunkroom_") + "rings"}, nil
 }
 
 // Migrate creates or upgrades the tables. Any number of goroutines and
@@ -90,6 +94,12 @@ func (db *DB) Sessions() session.Store { return db.store.Sessions() }
 
 // Leases returns the store of leases.
 func (db *DB) Leases() session.Leases { return db.store.Leases() }
+
+// Transcripts returns the store of what was said in conversations.
+func (db *DB) Transcripts() transcript.Store { return db.store.Transcripts() }
+
+// Inbox returns the store of the inputs that wait in conversations.
+func (db *DB) Inbox() transcript.Inbox { return db.store.Inbox() }
 
 // Mounts returns the store of mounts.
 func (db *DB) Mounts() mount.Store { return db.store.Mounts() }
@@ -132,6 +142,12 @@ func (tx *Tx) Sessions() session.Store { return tx.store.Sessions() }
 
 // Leases returns the store of leases.
 func (tx *Tx) Leases() session.Leases { return tx.store.Leases() }
+
+// Transcripts returns the store of what was said in conversations.
+func (tx *Tx) Transcripts() transcript.Store { return tx.store.Transcripts() }
+
+// Inbox returns the store of the inputs that wait in conversations.
+func (tx *Tx) Inbox() transcript.Inbox { return tx.store.Inbox() }
 
 // Mounts returns the store of mounts.
 func (tx *Tx) Mounts() mount.Store { return tx.store.Mounts() }

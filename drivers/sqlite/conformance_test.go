@@ -10,6 +10,8 @@ import (
 	"github.com/bunkroom/bunkroom/mount/mounttest"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/sessiontest"
+	"github.com/bunkroom/bunkroom/session/transcript"
+	"github.com/bunkroom/bunkroom/session/transcript/transcripttest"
 )
 
 func fresh(t testing.TB, now func() time.Time) *sqlite.DB {
@@ -41,4 +43,15 @@ func TestTogether(t *testing.T) {
 		db := fresh(t, c.Now)
 		return db.Sessions(), db.Leases()
 	}, nil)
+}
+
+func TestInbox(t *testing.T) {
+	transcripttest.TestInbox(t, func(t *testing.T, c *sessiontest.Clock) (transcript.Store, transcript.Inbox) {
+		db := fresh(t, c.Now)
+		return db.Transcripts(), db.Inbox()
+	})
+}
+
+func TestTranscripts(t *testing.T) {
+	transcripttest.TestStore(t, func(t *testing.T) transcript.Store { return fresh(t, nil).Transcripts() })
 }

@@ -64,6 +64,9 @@ func values(query string) string {
 	return "VALUES " + one + strings.Repeat(", "+one, n-1)
 }
 
+// packed matches the rows of a subquery as one JSON array.
+var packed = regexp.MustCompile(`PACKED\(([^)]+)\)`)
+
 func dialect() sqlstore.Dialect {
 	// One writer at a time: nothing else needs a lock. The clock is Options.Now.
 	text := strings.NewReplacer(" FOR SHARE", "", " FOR KEY SHARE", "", " FOR UPDATE", "", "NOW()", "NULL", "KEYS(?)", keys, "IDS(?)", ids)
@@ -71,13 +74,15 @@ func dialect() sqlstore.Dialect {
 		Bun:        sqlitedialect.New(),
 		Migrations: sqlstore.Migrations("sqlite"),
 		Text: func(statement string) string {
-			return text.Replace(sqlstore.Tables(taken.ReplaceAllStringFunc(statement, values), rows))
+			return text.Replace(packed.ReplaceAllString(sqlstore.Tables(taken.ReplaceAllStringFunc(statement, values), rows), "json_group_array(json_object($1))"))
 		},
 		Begin:      []string{"BEGIN IMMEDIATE"},
 		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",
 		Fault:      fault,
 		Absent:     absent,
+		Unique:     unique,
+		Busy:       busy,
 		RolledBack: rolledBack,
 	}
 }

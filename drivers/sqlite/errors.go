@@ -90,6 +90,12 @@ func busy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
+// unique reports whether a row with the same key is there already.
+func unique(err error) bool {
+	e, ok := errors.AsType[coder](err)
+	return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
 // rolledBack reports whether a COMMIT that failed surely wrote nothing: where
 // others hold the lock, or the disk is full, what tells that it is whole was not written.
 func rolledBack(err error) bool { return busy(err) || primary(err) == sqlite3.SQLITE_FULL }

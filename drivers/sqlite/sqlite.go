@@ -14,6 +14,7 @@ import (
 	"github.com/bunkroom/bunkroom/internal/sqlstore"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // Options are the settings of a [DB].
@@ -128,6 +129,12 @@ func (db *DB) Sessions() session.Store { return db.store.Sessions() }
 // Leases returns the store of leases.
 func (db *DB) Leases() session.Leases { return db.store.Leases() }
 
+// Transcripts returns the store of what was said in conversations.
+func (db *DB) Transcripts() transcript.Store { return db.store.Transcripts() }
+
+// Inbox returns the store of the inputs that wait in conversations.
+func (db *DB) Inbox() transcript.Inbox { return db.store.Inbox() }
+
 // Mounts returns the store of mounts.
 func (db *DB) Mounts() mount.Store { return db.store.Mounts() }
 
@@ -164,6 +171,12 @@ func (tx *Tx) Sessions() session.Store { return tx.store.Sessions() }
 
 // Leases returns the store of leases.
 func (tx *Tx) Leases() session.Leases { return tx.store.Leases() }
+
+// Transcripts returns the store of what was said in conversations.
+func (tx *Tx) Transcripts() transcript.Store { return tx.store.Transcripts() }
+
+// Inbox returns the store of the inputs that wait in conversations.
+func (tx *Tx) Inbox() transcript.Inbox { return tx.store.Inbox() }
 
 // Mounts returns the store of mounts.
 func (tx *Tx) Mounts() mount.Store { return tx.store.Mounts() }

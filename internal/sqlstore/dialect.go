@@ -14,7 +14,9 @@ type Dialect struct {
 	// a query for the rows (n, sandbox_id, generation, incarnation) that its
 	// argument, a JSON array, is an array of each, and "IN IDS(?)" asks whether
 	// something is in its argument, a JSON array of texts; "ROWS(payer text, n bigint)"
-	// is a table of such columns, see [Tables] and Arrays; any other "?" is an argument, NOW() the database's clock in microseconds (to be said as
+	// is a table of such columns, see [Tables] and Arrays; "PACKED('a', x)" is a
+	// JSON array, of an object {"a": x} for each row of a group; any other "?" is
+	// an argument, NOW() the database's clock in microseconds (to be said as
 	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
 	// SHARE and FOR UPDATE stand where the rows that are read must stay as they
 	// are until the transaction ends.
@@ -39,6 +41,10 @@ type Dialect struct {
 	// Taken reports whether an error says that a row with that key is there
 	// already, or that a statement of ours has divided by 0, which it does to write nothing. May be nil.
 	Taken func(error) bool
+	// Unique reports whether an error says that a row with that key is there already. May be nil.
+	Unique func(error) bool
+	// Busy reports whether an error says that others held the database's lock for too long. May be nil.
+	Busy func(error) bool
 	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
 	RolledBack func(err error) bool
 

@@ -1,5 +1,5 @@
 // Package sqlstore is the one implementation of session.Store,
-// session.Leases and mount.Store over database/sql. A driver (drivers/sqlite,
+// session.Leases, mount.Store and transcript.Store over database/sql. A driver (drivers/sqlite,
 // drivers/postgres) opens a database, says in a [Dialect] how its SQL differs
 // and offers the stores under its own name.
 //

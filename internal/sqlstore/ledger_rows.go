@@ -97,7 +97,7 @@ type column interface {
 }
 
 // columnOf is what is the same of each row.
-type columnOf[R any, T string | int64 | *int64 | bool] struct {
+type columnOf[R any, T string | int64 | *int64 | *string | bool] struct {
 	rows []R
 	of   func(*R) T
 }

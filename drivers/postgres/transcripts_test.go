@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/session/transcript"
+)
+
+// With twenty thousand entries in a hundred conversations, what is asked of
+// one is found by indexes: no table of entries, calls, branches or transcripts is read from end to end.
+func TestTranscriptPlansAtScale(t *testing.T) {
+	db, spy := spied(t, "exec")
+	s := db.Transcripts()
+	for range 100 {
+		talk(t, s, 200)
+	}
+	c := talk(t, s, 500)
+	call := transcript.NewEntry{ID: "called", Kind: transcript.KindAssistant, Turn: "turn", Parts: []transcript.Part{
+		{Type: transcript.PartCall, Call: &transcript.Call{ID: "call", Name: "look", Arguments: []byte(`{}`)}},
+	}}
+	for _, change := range []transcript.Change{
+		{Conversation: c, Append: []transcript.NewEntry{call}},
+		{Conversation: c, Labels: []transcript.LabelChange{{Entry: "called", Label: "good"}}},
+	} {
+		if _, err := s.Commit(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Fork(t.Context(), transcript.Fork{To: "fork", From: c, ByReference: true}); err != nil {
+		t.Fatal(err)
+	}
+	// As many calls and branches as there are entries.
+	run(t, db, `INSERT INTO bunkroom_transcript_calls (tree, seq, call_id, status, settled_at) SELECT tree, seq, 'other', 'succeeded', seq FROM bunkroom_transcript_entries`)
+	run(t, db, `INSERT INTO bunkroom_transcript_branches (tree, branch, origin) SELECT tree, 1000000 + seq, tree FROM bunkroom_transcript_entries`)
+	run(t, db, "ANALYZE bunkroom_transcripts, bunkroom_transcript_entries, bunkroom_transcript_branches, bunkroom_transcript_calls, bunkroom_transcript_reads")
+	ctx, n := t.Context(), 0
+	for what, do := range map[string]func() error{
+		"append": func() error {
+			n++
+			e := sayings(1)[0]
+			e.ID = transcript.EntryID(fmt.Sprint("next", n))
+			_, err := s.Commit(ctx, transcript.Change{Conversation: c, Append: []transcript.NewEntry{e}})
+			return err
+		},
+		"load": func() error { _, err := s.Load(ctx, c); return err },
+		"last": func() error { _, err := s.Path(ctx, transcript.PathQuery{Conversation: c}); return err },
+		"fork": func() error {
+			_, err := s.Path(ctx, transcript.PathQuery{Conversation: "fork", Through: "called"})
+			return err
+		},
+		"timeline": func() error { _, err := s.Timeline(ctx, transcript.TimelineQuery{Conversation: "fork"}); return err },
+		"turn": func() error {
+			_, err := s.Timeline(ctx, transcript.TimelineQuery{Conversation: c, Turn: "turn"})
+			return err
+		},
+		"headers": func() error { _, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: "fork"}); return err },
+		"tips": func() error {
+			_, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: c, Tips: true})
+			return err
+		},
+		"call":       func() error { _, err := s.FindCall(ctx, "fork", "call"); return err },
+		"since":      func() error { _, err := s.Since(ctx, c, 5, 10); return err },
+		"unsettled":  func() error { _, err := s.Unsettled(ctx, c); return err },
+		"unfinished": func() error { _, err := s.Unfinished(ctx, "", 10); return err },
+	} {
+		t.Run(what, func(t *testing.T) {
+			var faults error
+			spy.during(func() { faults = errors.Join(do()) }) // prepares what there is to prepare
+			plan := spy.plans(t, db, func() { faults = errors.Join(faults, do()) }, "WITH")
+			if faults != nil {
+				t.Fatal(faults)
+			}
+			for _, table := range []string{"bunkroom_transcripts", "bunkroom_transcript_entries", "bunkroom_transcript_branches", "bunkroom_transcript_calls"} {
+				if strings.Contains(plan, "Seq Scan on "+table+" ") {
+					t.Errorf("%s is read from end to end:\n%s", table, plan)
+				}
+			}
+		})
+	}
+}

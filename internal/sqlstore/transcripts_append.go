@@ -1,0 +1,311 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
+)
+
+// The commonest of all changes appends at the head, which is the last of its
+// branch, and does nothing else. It loads nothing: one statement says on what
+// conditions the head moves, and the entries go where that has moved to. Where a
+// condition does not hold, or an entry is there already, nothing is written, and
+// the change is decided on like any other.
+
+// appendable reports whether a change is such an append.
+func appendable(c transcript.Change, sealed []transcript.Sealed) bool {
+	if len(c.Append) == 0 || c.KeepHead || c.Begin || c.End || c.Expect.Root || c.After.Root || c.Draft != nil || c.Status != "" ||
+		c.EndIdle || c.Hold || c.Resume || len(c.Start)+len(c.Settle)+len(c.Abort)+len(c.Refs)+len(c.Labels)+len(c.Promote) > 0 ||
+		!c.Expect.IsZero() && !c.After.IsZero() && c.Expect != c.After {
+		return false
+	}
+	var bytes int64
+	for i, e := range c.Append {
+		bytes += sealed[i].Bytes
+		if e.Compaction != nil || e.State != nil && e.State.Whole || len(sealed[i].Blobs) > 0 {
+			return false
+		}
+	}
+	return bytes <= transcript.MaxBatchBytes
+}
+
+const moveHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?, version = t.version + 1,
+	head_was = t.head_id, head_id = ?, head_depth = t.head_depth + ?,
+	head_input = t.head_input + ?, head_output = t.head_output + ?, head_cache_read = t.head_cache_read + ?, head_cache_write = t.head_cache_write + ?, head_cost = t.head_cost + ?,
+	entries = t.entries + ?, bytes = t.bytes + ?,
+	input = t.input + ?, output = t.output + ?, cache_read = t.cache_read + ?, cache_write = t.cache_write + ?, cost = t.cost + ?,
+	open_calls = t.open_calls + ?, updated_at = COALESCE(NOW(), ?)
+	WHERE t.conversation = ? AND t.status <> 'deleted' AND t.status = 'active' AND t.head_tip AND t.draft = ''
+	AND CASE WHEN CAST(? AS bigint) = 0 THEN NOT t.in_turn ELSE t.in_turn AND t.fence = ? END
+	AND (CAST(? AS text) = '' OR t.head_id = ?) AND (CAST(? AS bigint) = 0 OR t.version = ?) AND (CAST(? AS bigint) = 0 OR t.bytes + ? <= ?)
+	AND (t.base_seq = 0 OR NOT EXISTS (SELECT 1 FROM bunkroom_transcript_reads AS r JOIN bunkroom_transcript_entries AS x ON x.tree = r.source
+		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id IN IDS(?)))
+	RETURNING ` + treeColumns + `, head_was`
+
+const (
+	intoEntries = `INSERT INTO bunkroom_transcript_entries (tree, seq, id, branch, depth, parent, kind, turn, actor, hash, bytes, calls,
+		context, whole, input, output, cache_read, cache_write, cost, created_at, preview, body) `
+	intoCalls = `INSERT INTO bunkroom_transcript_calls (tree, seq, call_id, status, settled_at, hash, size, result) `
+
+	// movedEntries and movedCalls are the entries as arguments, by where they are among the new.
+	movedEntries = intoEntries + `SELECT t.tree, t.last_seq + r.i, r.id, t.head_branch, t.head_depth + r.i, CASE r.parent WHEN '' THEN t.head_was ELSE r.parent END,
+		r.kind, r.turn, r.actor, r.hash, r.bytes, r.calls, t.head_context, t.head_whole,
+		t.head_input + r.input, t.head_output + r.output, t.head_cache_read + r.cache_read, t.head_cache_write + r.cache_write, t.head_cost + r.cost,
+		t.updated_at, r.preview, r.body
+		FROM t, ROWS(i bigint, id text, parent text, kind text, turn text, actor text, hash text, bytes bigint, calls bigint, input bigint, output bigint, cache_read bigint, cache_write bigint, cost bigint, preview text, body text) AS r`
+	movedCalls = intoCalls + `SELECT t.tree, t.last_seq + r.i, r.call_id, r.status, CASE WHEN r.settled THEN t.last_seq + r.i END, '', 0, r.result
+		FROM t, ROWS(i bigint, call_id text, status text, settled boolean, result text) AS r`
+)
+
+// added is an entry that is appended, and its place among those it comes with,
+// counted back from the last, which has 0; usage is what is still to come after it, as a negative sum.
+type added struct {
+	transcript.NewEntry
+	transcript.Sealed
+	i      int64
+	parent transcript.EntryID // empty: what the head was
+	after  transcript.Usage
+}
+
+// addedCall is a call of one of them.
+type addedCall struct {
+	transcript.Call
+	i int64
+}
+
+// appending is such an append.
+type appending struct {
+	transcript.Change
+	entries []added
+	calls   []addedCall
+	bytes   int64
+	open    int64
+	usage   transcript.Usage
+	ids     []string
+}
+
+func newAppending(c transcript.Change, sealed []transcript.Sealed) *appending {
+	n := len(c.Append)
+	a := &appending{Change: c, entries: make([]added, n), ids: make([]string, n)}
+	for i := n - 1; i >= 0; i-- {
+		e := &a.entries[i]
+		*e = added{NewEntry: c.Append[i], Sealed: sealed[i], i: int64(i - n + 1), after: transcript.Usage{}.Minus(a.usage)}
+		if i > 0 {
+			e.parent = c.Append[i-1].ID
+		}
+		a.usage = a.usage.Add(e.Usage)
+		a.bytes += e.Bytes
+		a.ids[i] = string(e.ID)
+		for _, call := range e.Calls {
+			a.calls = append(a.calls, addedCall{call, e.i})
+			if !call.Status.Settled() {
+				a.open++
+			}
+		}
+	}
+	return a
+}
+
+// args are the arguments of moveHead.
+func (a *appending) args(s *store) []any {
+	n := len(a.entries)
+	expect := string(a.Expect.Entry) + string(a.After.Entry)
+	if a.Expect == a.After {
+		expect = string(a.Expect.Entry)
+	}
+	args := make([]any, 0, 32)
+	args = append(args, n, a.ids[n-1], n)
+	args = append(args, usageArgs(a.usage)...)
+	args = append(args, n, a.bytes)
+	args = append(args, usageArgs(a.usage)...)
+	return append(args, a.open, s.own(), string(a.Conversation), a.Fence, a.Fence, expect, expect, a.Version, a.Version,
+		a.MaxBytes, a.bytes, a.MaxBytes, idsJSON(a.ids))
+}
+
+// errRefused says that a condition of an append does not hold.
+var errRefused = errors.New("sqlstore: not at once")
+
+// append writes it, or nothing: then it answers errRefused, or an error that Taken reports.
+func (s transcripts) append(ctx context.Context, a *appending) (done transcript.Committed, err error) {
+	var t *tree
+	switch arrays := s.store.dialect.Arrays; {
+	case arrays && s.host == nil:
+		err = s.alone(ctx, func(ctx context.Context, on place) (err error) {
+			t, err = on.appendOnce(ctx, a)
+			return err
+		})
+	case arrays:
+		err = s.within(ctx, func(ctx context.Context, on place) (err error) {
+			t, err = on.appendOnce(ctx, a)
+			return err
+		})
+	default:
+		err = s.within(ctx, func(ctx context.Context, on place) (err error) {
+			t, err = on.appendEach(ctx, a)
+			return err
+		})
+	}
+	if err != nil {
+		return done, s.said(err)
+	}
+	done = transcript.Committed{Transcript: t.Transcript, Seqs: make([]int64, len(a.entries))}
+	for i := range done.Seqs {
+		done.Seqs[i] = t.LastSeq + a.entries[i].i
+	}
+	return done, nil
+}
+
+// alone calls do for one statement that is its own transaction, and is not broken off.
+func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on place) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
+	defer cancel()
+	err := do(whole, place{view: s.view})
+	switch {
+	case err == nil, errors.Is(err, errRefused), s.store.dialect.RolledBack(err):
+		return s.store.fault(err)
+	}
+	return s.store.fault(errors.Join(session.ErrUnknown, err))
+}
+
+// moved is what moveHead answers with.
+func moved(row *sql.Row) (t *tree, was transcript.EntryID, err error) {
+	t = &tree{}
+	into, done := t.into()
+	switch err := row.Scan(append(into, str(&was))...); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, "", errRefused
+	case err != nil:
+		return nil, "", err
+	}
+	done()
+	return t, was, nil
+}
+
+// appendOnce is one statement.
+func (p place) appendOnce(ctx context.Context, a *appending) (*tree, error) {
+	var text strings.Builder
+	args := a.args(p.store)
+	entries, more := p.store.table(movedEntries, a.columns()...)
+	text.WriteString("WITH t AS (" + moveHead + "), e AS (" + entries + ")")
+	args = append(args, more...)
+	if len(a.calls) > 0 {
+		calls, more := p.store.table(movedCalls, callColumns(a.calls)...)
+		text.WriteString(", c AS (" + calls + ")")
+		args = append(args, more...)
+	}
+	text.WriteString(" SELECT " + treeColumns + ", head_was FROM t")
+	t, _, err := moved(p.row(ctx, text.String(), args...))
+	return t, err
+}
+
+func (a *appending) columns() []column {
+	all := a.entries
+	return []column{
+		numbers(all, func(e *added) int64 { return e.i }), texts(all, func(e *added) transcript.EntryID { return e.ID }),
+		texts(all, func(e *added) transcript.EntryID { return e.parent }), texts(all, func(e *added) transcript.Kind { return e.Kind }),
+		texts(all, func(e *added) transcript.TurnID { return e.Turn }), texts(all, func(e *added) access.UserID { return e.Actor }),
+		texts(all, func(e *added) string { return e.Hash }), numbers(all, func(e *added) int64 { return e.Bytes }),
+		numbers(all, func(e *added) int { return len(e.Calls) }),
+		numbers(all, func(e *added) int64 { return e.after.Input }), numbers(all, func(e *added) int64 { return e.after.Output }),
+		numbers(all, func(e *added) int64 { return e.after.CacheRead }), numbers(all, func(e *added) int64 { return e.after.CacheWrite }),
+		numbers(all, func(e *added) int64 { return e.after.CostMicros }), texts(all, func(e *added) string { return e.Preview }),
+		texts(all, func(e *added) string { return string(e.Body) }),
+	}
+}
+
+func callColumns(all []addedCall) []column {
+	results := columnOf[addedCall, *string]{all, func(c *addedCall) *string { // one that is not there is NULL
+		if len(c.Result) == 0 {
+			return nil
+		}
+		text := string(c.Result)
+		return &text
+	}}
+	return []column{
+		numbers(all, func(c *addedCall) int64 { return c.i }), texts(all, func(c *addedCall) transcript.CallID { return c.ID }),
+		texts(all, func(c *addedCall) transcript.CallStatus { return c.Status }), flags(all, func(c *addedCall) bool { return c.Status.Settled() }), results,
+	}
+}
+
+// appendEach is a statement for the head, and one for some of the entries at a time.
+func (p place) appendEach(ctx context.Context, a *appending) (*tree, error) {
+	t, was, err := moved(p.row(ctx, moveHead, a.args(p.store)...))
+	if err != nil {
+		return nil, err
+	}
+	rows := make([][]any, len(a.entries))
+	var calls [][]any
+	for i, e := range a.entries {
+		parent := e.parent
+		if i == 0 {
+			parent = was
+		}
+		seq, at := t.LastSeq+e.i, sums{t.at.context, t.at.whole, t.at.usage.Add(e.after)}
+		rows[i] = entryArgs(t.key, seq, t.head.branch, t.head.depth+e.i, parent, at, t.UpdatedAt, e.NewEntry, e.Sealed)
+		calls = append(calls, callArgs(t.key, seq, e.Calls)...)
+	}
+	if err := p.insert(ctx, intoEntries, rows); err != nil {
+		return nil, err
+	}
+	return t, p.insert(ctx, intoCalls, calls)
+}
+
+// entryArgs are the arguments of intoEntries.
+func entryArgs(tree, seq, branch, depth int64, parent transcript.EntryID, at sums, created time.Time, e transcript.NewEntry, s transcript.Sealed) []any {
+	args := make([]any, 0, 22)
+	var in any
+	if branch != 0 {
+		in = branch
+	}
+	args = append(args, tree, seq, string(e.ID), in, depth, string(parent), string(e.Kind), string(e.Turn), string(e.Actor), s.Hash, s.Bytes, len(s.Calls), at.context, at.whole)
+	args = append(args, usageArgs(at.usage)...)
+	return append(args, micros(created), s.Preview, string(s.Body))
+}
+
+// callArgs are the arguments of intoCalls.
+func callArgs(tree, seq int64, calls []transcript.Call) (rows [][]any) {
+	for _, c := range calls {
+		var settled, result any
+		if c.Status.Settled() {
+			settled = seq
+		}
+		if len(c.Result) > 0 {
+			result = string(c.Result)
+		}
+		blob := transcript.Blob{}
+		if c.Blob != nil {
+			blob = *c.Blob
+		}
+		rows = append(rows, []any{tree, seq, string(c.ID), string(c.Status), settled, blob.Hash, blob.Size, result})
+	}
+	return rows
+}
+
+// insert inserts rows, some at a time.
+func (p place) insert(ctx context.Context, into string, rows [][]any) error {
+	for len(rows) > 0 {
+		n := min(len(rows), fewRows)
+		if len(rows) >= someRows {
+			n = someRows
+		}
+		one := "(?" + strings.Repeat(", ?", len(rows[0])-1) + ")"
+		args := make([]any, 0, n*len(rows[0]))
+		for _, row := range rows[:n] {
+			args = append(args, row...)
+		}
+		if _, err := p.exec(ctx, into+"VALUES "+one+strings.Repeat(", "+one, n-1), args...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
