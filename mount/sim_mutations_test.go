@@ -36,6 +36,8 @@ var simMutations = []simMutation{
 		"h.unclaim(ctx, f)\n\t\treturn nil, fmt.Errorf", "return nil, fmt.Errorf", 100},
 	{"what could not be taken down, and nobody holds, is tried again", "hosted.go",
 		"if !h.closed {\n\t\t\ttime.AfterFunc", "if false {\n\t\t\ttime.AfterFunc", 500},
+	{"what its work could not give up is given up later", "undo.go",
+		"c.lingers.Do(func() { go c.linger(context.WithoutCancel(ctx), c.held.run) })", "", 100},
 	{"the directory of a process that lives is left alone", "leftovers.go",
 		"if lock == nil {\n\t\treturn nil\n\t}", "", 200},
 	{"credentials are for the folder's own prefix", "renewloop.go",
