@@ -61,7 +61,7 @@ func TestAgentsCanNotReadTheCredentials(t *testing.T) {
 	fuse(t)
 	s := server(t, &minter{endpoint: newStore(t).url, life: time.Hour}, nil)
 	v, dir := serve(t, s)
-	defer stop(t, v)
+	t.Cleanup(func() { stop(t, v) }) // after the sandbox is gone, in which it is bound
 	sb, at := confinedBox(t, dir)
 	write(t, filepath.Join(dir, "note"), "the agent's own")
 	if out, code := sh(t, sb, `cat "$1/note"`, at); code != 0 || out != "the agent's own" {
