@@ -43,7 +43,7 @@ func (s *slowServer) Serve(ctx context.Context, spec mount.Spec, dir string) (mo
 func (v *slowServing) Stop(ctx context.Context) error {
 	v.once.Do(func() {
 		go func() {
-			time.Sleep(v.s.takes)
+			<-time.After(v.s.takes)
 			v.s.mu.Lock()
 			v.s.written++
 			v.s.mu.Unlock()
