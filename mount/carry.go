@@ -35,7 +35,7 @@ type Carried struct {
 	// can't be reached now. Empty where nothing was attempted.
 	Guidance string
 
-	held     *undo
+	undoing  *carriage // nil = nothing was attempted
 	reporter Reporter  // nil = the mounter can't tell
 	carriage *carriage // nil = there is no folder
 }
@@ -65,15 +65,16 @@ func (c Carried) Freshen(ctx context.Context) {
 	c.carriage.relink(ctx)
 }
 
-// Release undoes the carrying, whether or not ctx has ended. Nothing in a
-// folder is deleted. Where it fails, what could not be undone stays held: call
-// it again, at the latest once the sandbox's handle is closed, which undoes
+// Release undoes the carrying, whether or not ctx has ended, and waits 10 s for
+// it. Nothing in a folder is deleted. What serves the folder may need longer to write out: then
+// the error says so, and what could not be undone stays held and is tried again behind the caller's back
+// until it is. Who wants to know calls it again, at the latest once the sandbox's handle is closed, which undoes
 // binds by itself. Releasing twice succeeds.
 func (c Carried) Release(ctx context.Context) error {
-	if c.held == nil {
+	if c.undoing == nil {
 		return nil
 	}
-	return c.held.run(ctx)
+	return c.undoing.release(ctx)
 }
 
 // Carry brings the folder of r.Agent into sb: it gets or makes the row, has
@@ -102,7 +103,7 @@ func (m *Manager) Carry(ctx context.Context, sb sandbox.Sandbox, r Request) (Car
 	if _, err := folder.row(); err != nil {
 		return Carried{}, err
 	}
-	c := &carriage{Manager: m, sb: sb, request: r, held: &undo{}}
+	c := &carriage{Manager: m, sb: sb, request: r, held: newUndo()}
 	defer c.abandon(ctx)
 
 	bounded, cancel := within(ctx, c.timeout(), "not there")
@@ -275,10 +276,14 @@ func (c *carriage) late(ctx context.Context, mounted releaser, panicked any) {
 	if mounted == nil {
 		return
 	}
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	if err := mounted.Release(ctx); err != nil {
+	release := func(ctx context.Context) error {
+		ctx, cancel := detached(ctx)
+		defer cancel()
+		return mounted.Release(ctx)
+	}
+	if err := release(ctx); err != nil {
 		log.ErrorContext(ctx, "mount that came too late not released", "cause", err)
+		c.linger(context.WithoutCancel(ctx), release)
 	}
 }
 
@@ -313,7 +318,7 @@ func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
 			Outcomes: []Outcome{c.outcome},
 			Env:      []string{EnvAgentDir + "=" + c.outcome.Path},
 			Guidance: available(c.outcome.Path),
-			held:     c.held,
+			undoing:  c,
 			carriage: c,
 		}, nil
 	}
@@ -325,7 +330,7 @@ func (c *carriage) report(ctx context.Context, err error) (Carried, error) {
 	if c.policy == Required {
 		return Carried{}, &MountError{Outcome: c.outcome}
 	}
-	return Carried{Outcomes: []Outcome{c.outcome}, Guidance: unavailable(c.outcome.Path), held: c.held}, nil
+	return Carried{Outcomes: []Outcome{c.outcome}, Guidance: unavailable(c.outcome.Path), undoing: c}, nil
 }
 
 // abandon undoes what was done for a folder that is not there after all. It
@@ -334,11 +339,8 @@ func (c *carriage) abandon(ctx context.Context) {
 	if c.kept {
 		return
 	}
-	if err := c.held.run(ctx); err != nil {
+	if err := c.release(ctx); err != nil {
 		c.log.ErrorContext(ctx, "mount not undone", "mount", c.outcome.Row.ID, "path", c.outcome.Path, "cause", err)
-		if c.outcome.Mode == Exclusive { // nobody else has what is left to release
-			c.lingers.Do(func() { go c.linger(context.WithoutCancel(ctx)) })
-		}
 	}
 }
 

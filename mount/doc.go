@@ -54,5 +54,11 @@
 // nobody knows of. Attachments have a protected mount: it answers to no id and
 // is in no list. Except for Catalog, who may do something has been decided before.
 //
+// Credentials can't be taken back before they expire. With a [KeptSigner] nothing is minted any
+// more for a folder that was put away or deleted, and the access to it ends with the last of them.
+//
+// What can't be given up while somebody waits, because what serves a folder needs
+// longer to write out, is given up later, by itself: after a release, after a mount that failed, and after one that came too late.
+//
 // Values of this package are safe for concurrent use.
 package mount

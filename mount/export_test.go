@@ -142,3 +142,10 @@ func (Kernel) Unmount(dir string) error {
 	}
 	return k.unmount(dir, false)
 }
+
+// Places is at how many paths of machines something is carried.
+func (m *Manager) Places() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.places)
+}

@@ -35,7 +35,8 @@ const (
 	furnishTimeout = 30 * time.Second // the link and the README
 )
 
-// cleanupTimeout bounds each undoing, which goes on when the caller's context has ended.
+// cleanupTimeout is how long a caller waits for an undoing, which goes on when
+// its context has ended, and is tried again where it needs longer than that: a Serving may take [DefaultStopTimeout] to stop.
 const cleanupTimeout = 10 * time.Second
 
 // EnvAgentDir is the variable that names the agent's folder to its processes.

@@ -27,7 +27,11 @@ type Outcome struct {
 	// Row is the mount; zero where not even that was had.
 	Row Row
 	// Path is where the folder is in the sandbox, or would be: absolute, and
-	// empty where that is not known.
+	// empty where that is not known. It is made of the sandbox's working directory, the agent's name
+	// and the mount's id, and of nothing that this host or process has: after a restart the
+	// same mount is at the same path. It is good for this work. With another name of the agent, in a sandbox whose working
+	// directory is elsewhere, or where another mount whose id ends alike came first, it is another: who
+	// stores where a file is stores Row.ID and the path below Path.
 	Path  string
 	State State
 	// Mode is Exclusive where one sandbox at a time writes to the folder, and Epoch then

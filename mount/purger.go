@@ -30,7 +30,8 @@ type PurgerConfig struct {
 	Store Store // required
 	// Remove removes all content of a mount whose row is gone. It is required.
 	// It succeeds where there is none, may be called for what is removed
-	// already, and from several processes at once.
+	// already, and from several processes at once. nil says that nothing is left,
+	// older versions neither: where the storage keeps those, files.Files.Purge needs to be told how to remove them.
 	Remove func(context.Context, Tombstone) error
 }
 

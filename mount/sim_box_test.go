@@ -4,6 +4,7 @@ package mount_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"iter"
 	"os"
@@ -82,7 +83,10 @@ func (b *simBox) Bind(ctx context.Context, dir, at string) (func(context.Context
 	b.m.binds = append(b.m.binds, one)
 	return func(ctx context.Context) error {
 		v, err := b.m.p.park(ctx, "unbind", at)
-		if err == nil {
+		switch {
+		case errors.Is(err, errSimDead): // at the very end
+			return sandbox.ErrGone
+		case err == nil:
 			err = v.fail
 		}
 		if err != nil {

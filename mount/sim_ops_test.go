@@ -372,12 +372,16 @@ func (p *simProcess) visit(ctx context.Context, q mount.Request, patience time.D
 		delete(p.works, q.Run)
 		p.mu.Unlock()
 	}
-	for c.Release(ctx) != nil {
-		if err := p.nap(ctx, 10*time.Second); err != nil {
-			return err
-		}
+	// As who works with machines does: what can't be released with the handle
+	// open, and then with it closed, is nobody's but the manager's.
+	if c.Release(ctx) == nil {
+		return box.Close()
 	}
-	return box.Close()
+	_ = box.Close()
+	if c.Release(ctx) != nil {
+		p.tell("given up by its work")
+	}
+	return nil
 }
 
 // atWork notes a work: its owner may be gone by now, but not for long.

@@ -114,7 +114,7 @@ func TestSimSchedules(t *testing.T) {
 	// A simulation in which nothing happens finds nothing.
 	for _, what := range []string{
 		"carried: mounted", "carried: failed", "two works on one folder", "written", "stray", "served", "hung", "expired", "installed",
-		"collected", "purged", "closed",
+		"collected", "purged", "closed", "given up by its work",
 	} {
 		if tally[what] == 0 {
 			t.Errorf("in %d schedules it never came to %q", n, what)

@@ -77,35 +77,7 @@ func (d Workdir) Release(ctx context.Context) error {
 	if d.carriage == nil {
 		return nil
 	}
-	err := d.carriage.held.run(ctx)
-	if err != nil {
-		d.carriage.lingers.Do(func() { go d.carriage.linger(context.WithoutCancel(ctx)) })
-	}
-	return err
-}
-
-// How long what could not be given up is tried again, and the pauses between.
-const (
-	lingering   = time.Hour
-	firstLinger = time.Second
-	lastLinger  = 30 * time.Second
-)
-
-// linger goes on giving up what could not be given up at once. While anything
-// of the folder may be mounted here, nobody else may have its lock.
-func (c *carriage) linger(ctx context.Context) {
-	begun := time.Now()
-	for wait := firstLinger; ; wait = min(2*wait, lastLinger) {
-		pause(ctx, wait)
-		err := c.held.run(ctx)
-		if err == nil {
-			return
-		}
-		if time.Since(begun) > lingering {
-			c.log.ErrorContext(ctx, "working directory not given up", "session", c.request.Session, "mount", c.outcome.Row.ID, "cause", err)
-			return
-		}
-	}
+	return d.carriage.release(ctx)
 }
 
 // Workdirs reports whether sessions can have folders of their own as working
@@ -134,7 +106,7 @@ func (m *Manager) CarryWorkdir(ctx context.Context, sb sandbox.Sandbox, r Reques
 	if _, err := folder.row(); err != nil {
 		return Workdir{}, err
 	}
-	c := &carriage{Manager: m, sb: sb, request: r, held: &undo{}, outcome: Outcome{Path: sb.Workdir(), Mode: Exclusive}}
+	c := &carriage{Manager: m, sb: sb, request: r, held: newUndo(), outcome: Outcome{Path: sb.Workdir(), Mode: Exclusive}}
 	defer c.abandon(ctx)
 	hold, err := c.bringWorkdir(ctx, folder)
 	if err == nil {

@@ -100,6 +100,11 @@ type Measurer interface {
 	// allocated on the file system that holds its working directory, a file with several names once. It
 	// changes nothing and wakes nothing, and may take its time: callers bound it by ctx.
 	//
+	// What is bound into the machine ([Binder]), or mounted in it from elsewhere, is
+	// not its own: it does not count, at the working directory neither, and what is in it is not
+	// looked at. So a durable folder costs no request to its storage and holds up nothing where that does
+	// not answer, and nobody pays for it as for the machine's disk. What is hidden by a bind counts as before.
+	//
 	// Of a machine whose files can't be looked at without waking it the answer
 	// is ErrAsleep. What can't be read is left out. ErrGone: it is not there,
 	// or another than m names by its Incarnation. ErrInvalid: m names no incarnation. ErrWrongHost.

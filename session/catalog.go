@@ -45,6 +45,8 @@ type Spawn struct {
 	// that is lost is replaced without being asked for. One process at a time works in it. It needs
 	// Config.Mounts with a Locker, and work in it a provider that binds there
 	// (sandbox.Caps.BindsWorkdir); who borrows an environment works in that one's directory, and can't have its own.
+	// What the folder holds is not on the machine's disk, and not in what is charged for that (Keeper.ChargeStorage):
+	// how much it may hold is a quota of its storage, as for every folder.
 	DurableWorkdir bool
 	// Conversation is the id for the first conversation: a canonical UUID of
 	// the caller's, so that a call whose answer was lost can be repeated. Empty: a new id.

@@ -22,7 +22,9 @@
 // program, run again, would first have to know that it is not to start as the
 // host. The file has mode 0600, lies in a directory of mode 0700 that belongs
 // to this process, is replaced as a whole, and is gone when the folder is no
-// longer served. In a sandbox, who has the user id that the program runs as
+// longer served. A process of a confined sandbox on this host sees neither the program nor the file. One that
+// is not confined runs as the host's user, and can read both: there an agent has
+// what the credentials of every folder open that is served meanwhile. In a sandbox, who has the user id that the program runs as
 // can read it: the agent has there what its folder's credentials open.
 //
 // # What such a folder is not

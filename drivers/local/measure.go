@@ -14,7 +14,9 @@ import (
 
 // Measure adds up what is allocated for the machine's working directory, its
 // own /tmp and, unconfined, the directory that binds appear in: of a bind the
-// link, and never what it leads to. What other file systems are mounted there
+// link, and never what it leads to. Confined, binds are mounted where the machine's
+// processes are and not where this looks, so that what the working directory holds itself counts, while
+// something is bound over it too. What other file systems are mounted there
 // is left out, and so is what the user the host runs as can't read.
 //
 // A machine that sleeps is measured like any other and sleeps on, for its

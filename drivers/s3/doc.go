@@ -34,5 +34,18 @@
 // AssumeRole and WebIdentity; its federation tokens may do nothing. At AWS
 // FederationToken needs the keys of a user.
 //
+// # Taking credentials back
+//
+// No store takes back credentials that it has minted: they are good until they
+// expire, and the least that stores grant is [MinTTL]. What a host can do is to
+// mint for as short as that (Config.TTL, for mounts renew theirs), to have mount.KeptSigner in between, which
+// mints nothing more for a folder that was put away or deleted, and to look up
+// in the store's log what a run has done, whose id is the name of its session. At AWS the role may be given a policy that denies all
+// that was issued before a time: that ends every run of all folders at once, and they go on with their next credentials.
+//
+// # Buckets that keep versions
+//
+// In such a bucket what folders held can be brought back, also after a purge. [Unversion] is for a purge that is to leave nothing.
+//
 // Values of this package are safe for concurrent use.
 package s3

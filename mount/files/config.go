@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,10 @@ type Config struct {
 	// A driver that then finds another etag fails with FailedPrecondition.
 	// Nil: the bucket can't do it.
 	Precondition func(etag string, as func(any) bool) error
+	// Unversion deletes for good, in the driver's own terms, all versions of the
+	// objects whose keys begin with prefix, which is never empty. It is for a bucket that keeps
+	// versions, and [Files.Purge] calls it. Nil: none are deleted.
+	Unversion func(ctx context.Context, b *blob.Bucket, prefix string) error
 	// SoleWriter promises that nothing but this Files writes to the bucket: no
 	// other process, no mount. Conditions are then checked under a lock where
 	// the bucket can't check them by itself.

@@ -123,6 +123,10 @@ func (d *Folder) remove(ctx context.Context, path string, cond condition) error 
 // Purge removes everything of a mount whose row is gone: it is what
 // mount.PurgerConfig.Remove asks for. It succeeds where there is nothing (left).
 // Where some objects could not be removed the error is a [*PartialError].
+//
+// In a bucket that keeps versions a deletion only hides, and Purge removes what it hides too if
+// Config.Unversion is set. Where it is not, all that was ever written to the folder stays readable to whoever
+// may read versions, and is paid for, until the bucket's own lifecycle rules remove it.
 func (f *Files) Purge(ctx context.Context, t mount.Tombstone) error {
 	d, err := f.folder(mount.Row{ID: t.ID, Scope: t.Scope})
 	if err != nil {
@@ -145,8 +149,16 @@ func (f *Files) Purge(ctx context.Context, t mount.Tombstone) error {
 	if err != nil {
 		return err
 	}
-	if err := locks.remove(ctx, path, condition{}); !isNotFound(err) {
+	if err := locks.remove(ctx, path, condition{}); err != nil && !isNotFound(err) {
 		return err
+	}
+	if f.c.Unversion == nil {
+		return nil
+	}
+	for _, prefix := range []string{string(d.prefix), locks.key(path)} {
+		if err := f.c.Unversion(ctx, f.c.Bucket, prefix); err != nil {
+			return fault("purge", string(t.ID), err)
+		}
 	}
 	return nil
 }

@@ -29,6 +29,17 @@
 // all folders by which one at a time is let in, and [Config].Quota bounds what a
 // folder holds. Both bind those who ask: agents' mounts don't.
 //
+// # Undo
+//
+// Nothing here keeps what was overwritten or deleted. A bucket can: with its versioning on, as S3 has it,
+// each write keeps what was there before, by whomever and through mounts too, and a deletion only hides. Who may read
+// versions of the bucket, which no agent may, brings a file back by
+// removing the mark of its deletion or copying an older version over it; mounts show it once their caches expire.
+// Who turns that on does two things more. [Config].Unversion makes a purge remove what is hidden:
+// without it a deleted folder stays in the bucket for good. And a lifecycle rule of the bucket bounds how long undo lasts, and what it costs: below
+// "[namespace/]mounts/" it expires noncurrent versions after some days, and deletion marks with nothing behind them. Every
+// change of a small file is a version, and so is every renewal of a [Lock].
+//
 // Nothing is read into memory whole but small texts and ignore files. Lists
 // stop at limits, and say so.
 //
