@@ -22,17 +22,23 @@ type Book struct {
 	holds    map[HoldID]*Hold
 	open     map[access.UserID]map[HoldID]bool
 	held     map[access.UserID]Held // by others
-	marks    map[MarkKey]*Mark
-	entries  map[string]Entry // that are there already, of the ids that matter
+	marks    map[MarkKey]*bookMark
+	entries  map[string]*Entry // that are there already, of the ids that matter; none is ever changed
 	changes  Changes
 	dirty    dirty
+	paying   []Grant // what a charge chooses from; kept, for a tick of a meter has a thousand charges
+}
+
+// bookMark is a mark, and whether it has moved.
+type bookMark struct {
+	Mark
+	dirty bool
 }
 
 type dirty struct {
 	accounts map[access.UserID]bool
 	grants   map[GrantID]access.UserID
 	holds    map[HoldID]bool
-	marks    map[MarkKey]bool
 }
 
 // Facts are rows of a ledger.
@@ -76,8 +82,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 // Add adds what the ledger has. What it does not have need not be added.
 func (b *Book) Add(f Facts) {
 	if n := len(f.Marks); n > 0 && len(b.marks)+len(b.entries) == 0 { // a tick of a meter has a thousand, and an entry comes of each
-		b.marks, b.dirty.marks = make(map[MarkKey]*Mark, n), make(map[MarkKey]bool, n)
-		b.entries, b.changes.Entries = make(map[string]Entry, n), slices.Grow(b.changes.Entries, n)
+		b.marks, b.entries, b.changes.Entries = make(map[MarkKey]*bookMark, n), make(map[string]*Entry, n), slices.Grow(b.changes.Entries, n)
 	}
 	for _, a := range f.Accounts {
 		put(&b.accounts, a.Payer, &a)
@@ -92,11 +97,13 @@ func (b *Book) Add(f Facts) {
 		was := b.held[h.Payer]
 		put(&b.held, h.Payer, Held{h.Payer, was.Estimate + h.Estimate, was.Holds + h.Holds})
 	}
-	for _, m := range f.Marks {
-		put(&b.marks, m.MarkKey, &m)
+	marks := make([]bookMark, len(f.Marks))
+	for i, m := range f.Marks {
+		marks[i].Mark = m
+		put(&b.marks, m.MarkKey, &marks[i])
 	}
 	for _, e := range f.Entries {
-		put(&b.entries, e.ID, e)
+		put(&b.entries, e.ID, &e)
 	}
 }
 
@@ -112,20 +119,24 @@ func (b *Book) Changes() Changes {
 	for _, id := range sorted(b.dirty.holds) {
 		c.Holds = append(c.Holds, *b.holds[id])
 	}
-	for _, k := range sortedFunc(b.dirty.marks, func(a, b MarkKey) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Meter, b.Meter))
-	}) {
-		c.Marks = append(c.Marks, *b.marks[k])
+	for _, m := range b.marks {
+		if m.dirty {
+			if c.Marks == nil {
+				c.Marks = make([]Mark, 0, len(b.marks))
+			}
+			c.Marks = append(c.Marks, m.Mark)
+		}
 	}
+	slices.SortFunc(c.Marks, func(a, b Mark) int {
+		return cmp.Or(strings.Compare(a.Resource, b.Resource), cmp.Compare(a.Meter, b.Meter))
+	})
 	return c
 }
 
 // sorted are the keys of m in their order.
-func sorted[K cmp.Ordered, V any](m map[K]V) []K { return sortedFunc(m, cmp.Compare[K]) }
-
-func sortedFunc[K comparable, V any](m map[K]V, order func(K, K) int) []K {
+func sorted[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
-	slices.SortFunc(keys, order)
+	slices.Sort(keys)
 	return keys
 }
 
@@ -206,8 +217,8 @@ func (b *Book) enter(e Entry) {
 	a := b.account(e.Payer)
 	a.Entries++
 	e.N, e.PostedAt = a.Entries, b.now
-	put(&b.entries, e.ID, e)
 	b.changes.Entries = append(b.changes.Entries, e)
+	put(&b.entries, e.ID, &b.changes.Entries[len(b.changes.Entries)-1])
 }
 
 func field(name, rule string) error { return &access.FieldError{Field: name, Rule: rule} }

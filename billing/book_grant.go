@@ -24,7 +24,7 @@ func (b *Book) Grant(g Grant) (Grant, error) {
 		return Grant{}, field("ExpiresAt", "must be after GrantedAt")
 	}
 	if was, ok := b.entries[GrantEntryID(g.ID)]; ok {
-		return b.granted(g, was)
+		return b.granted(g, *was)
 	}
 	if !g.ExpiresAt.IsZero() && !b.now.Before(g.ExpiresAt) {
 		return Grant{}, field("ExpiresAt", "must not have passed")

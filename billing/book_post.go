@@ -22,9 +22,9 @@ func (b *Book) post(p Post) (Posted, error) {
 	if err := p.check(); err != nil {
 		return Posted{}, err
 	}
-	mark := Mark{MarkKey: p.Key()}
-	if was := b.marks[p.Key()]; was != nil {
-		mark = *was
+	mark, there := Mark{MarkKey: p.Key()}, b.marks[p.Key()]
+	if there != nil {
+		mark = there.Mark
 	}
 	hold := b.holds[p.Hold]
 	if p.Hold != "" {
@@ -59,8 +59,11 @@ func (b *Book) post(p Post) (Posted, error) {
 	if mark.Of == (Use{}) || !again && p.To.After(p.From) { // what is said twice, or is nothing, makes nobody else pay
 		mark.Of = p.Use
 	}
-	put(&b.marks, p.Key(), &mark)
-	put(&b.dirty.marks, p.Key(), true)
+	if there == nil {
+		there = &bookMark{}
+		put(&b.marks, p.Key(), there)
+	}
+	*there = bookMark{mark, true}
 	b.account(p.Payer)
 	if hold != nil {
 		out.Hold, out.Refused = b.goOn(*hold, p)
@@ -127,12 +130,12 @@ func (b *Book) charge(p Post, mark *Mark) (Micros, error) {
 	if total < mark.Total {
 		return 0, &OverflowError{What: "quantity"}
 	}
-	grants := make([]Grant, 0, len(b.grants[p.Payer]))
+	b.paying = b.paying[:0]
 	for _, g := range b.grants[p.Payer] {
-		grants = append(grants, *g)
+		b.paying = append(b.paying, *g)
 	}
 	// To is the first instant that is not used any more: it is the one before that must be covered.
-	draws, short := Burn(grants, p.To.Add(-time.Microsecond), amount)
+	draws, short := burn(b.paying, p.To.Add(-time.Microsecond), amount)
 
 	var account Account
 	if a := b.accounts[p.Payer]; a != nil {
@@ -169,9 +172,7 @@ func (b *Book) charge(p Post, mark *Mark) (Micros, error) {
 }
 
 func (b *Book) draw(payer access.UserID, id GrantID, amount Micros) {
-	g := *b.grants[payer][id]
-	g.Remaining -= amount
-	b.putGrant(g)
+	b.grants[payer][id].Remaining -= amount
 	put(&b.dirty.grants, id, payer)
 }
 

@@ -65,7 +65,11 @@ func b2i(b bool) int {
 // Burn says which grants pay amount for something that was used at that time,
 // and what none of them covers, which is owed. The order of grants makes no difference.
 func Burn(grants []Grant, at time.Time, amount Micros) (draws []Draw, short Micros) {
-	order := slices.Clone(grants)
+	return burn(slices.Clone(grants), at, amount)
+}
+
+// burn is Burn of grants that it may put in order.
+func burn(order []Grant, at time.Time, amount Micros) (draws []Draw, short Micros) {
 	slices.SortFunc(order, BurnOrder)
 	for _, g := range order {
 		if amount <= 0 {

@@ -78,19 +78,27 @@ func text(statement string) string {
 	return b.String()
 }
 
-// rows is a table of n rows of values or, if that is 0, one whose columns are arrays.
+// rows is a table of n rows of values or, if that is 0, one whose columns are
+// arrays: an array that ends early goes on with its first value, for a thousand
+// times the same would take most of the time that all of a thousand rows take.
 func rows(n int, names, types []string) string {
-	values := make([]string, len(types))
+	values, columns, arrays := make([]string, len(types)), make([]string, len(types)), make([]string, len(types))
 	for i, t := range types {
-		values[i] = "CAST(? AS " + t + ")"
+		kind, null := strings.CutSuffix(t, " null")
+		values[i] = "CAST(? AS " + kind + ")"
+		arrays[i] = "k." + names[i]
 		if n == 0 {
-			values[i] = "CAST(? AS " + t + "[])"
+			values[i] = "CAST(? AS " + kind + "[]) AS " + names[i]
+		}
+		columns[i] = "COALESCE(u." + names[i] + ", k." + names[i] + "[1]) AS " + names[i]
+		if i == 0 || null {
+			columns[i] = "u." + names[i]
 		}
 	}
-	table := "unnest(" + strings.Join(values, ", ") + ")"
+	all := strings.Join(names, ", ")
 	if n > 0 {
 		row := "(" + strings.Join(values, ", ") + ")"
-		table = "(VALUES " + row + strings.Repeat(", "+row, n-1) + ")"
+		return "(SELECT * FROM (VALUES " + row + strings.Repeat(", "+row, n-1) + ") AS u (" + all + "))"
 	}
-	return "(SELECT * FROM " + table + " AS u (" + strings.Join(names, ", ") + "))"
+	return "(SELECT " + strings.Join(columns, ", ") + " FROM (SELECT " + strings.Join(values, ", ") + ") AS k, unnest(" + strings.Join(arrays, ", ") + ") AS u (" + all + "))"
 }

@@ -24,8 +24,9 @@ type Dialect struct {
 	// Lateral: the database has LATERAL.
 	Lateral bool
 	// Arrays: arguments may be arrays, and one statement may write to several
-	// tables. Then the arguments of ROWS are its columns, an array each; else there is
-	// one, a JSON array of rows that are arrays.
+	// tables. Then the arguments of ROWS are its columns, an array each, of which any
+	// but the first and those that may have NULLs is of one value where that is the
+	// same in every row; else there is one argument, a JSON array of rows that are arrays.
 	Arrays bool
 	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
 	Migrations fs.FS

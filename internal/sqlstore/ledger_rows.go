@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,7 +12,8 @@ import (
 )
 
 // rowsOf matches "ROWS(payer text, n bigint)" in the source of a statement: a
-// table that is its arguments. "ROWS2(...)" is one of two rows, each value an argument.
+// table that is its arguments. "ROWS2(...)" is one of two rows, each value an
+// argument. Only a column whose type is followed by "null" may have NULLs.
 var rowsOf = regexp.MustCompile(`ROWS(\d*)\(([^)]+)\)`)
 
 // Tables says what tables of arguments are in a dialect: say is called with
@@ -60,7 +60,7 @@ func (s *store) table(statement string, columns ...column) (string, []any) {
 	case s.dialect.Arrays:
 		args := make([]any, len(columns))
 		for i, c := range columns {
-			args[i] = c.array()
+			args[i] = c.array(i > 0) // the first one says how many rows there are
 		}
 		return statement, args
 	}
@@ -93,7 +93,8 @@ type column interface {
 	len() int
 	part(from, to int) column
 	at(i int) any
-	array() any
+	// array is all of it or, if it may be brief and all of it is the same, the first alone.
+	array(brief bool) any
 }
 
 // columnOf is what is the same of each row.
@@ -105,10 +106,20 @@ type columnOf[R any, T string | int64 | *int64 | *string | bool] struct {
 func (c columnOf[R, T]) len() int                 { return len(c.rows) }
 func (c columnOf[R, T]) part(from, to int) column { return columnOf[R, T]{c.rows[from:to], c.of} }
 func (c columnOf[R, T]) at(i int) any             { return c.of(&c.rows[i]) }
-func (c columnOf[R, T]) array() any {
+func (c columnOf[R, T]) array(brief bool) any {
+	first, same := c.of(&c.rows[0]), 1
+	for brief && same < len(c.rows) && c.of(&c.rows[same]) == first {
+		same++
+	}
+	if same == len(c.rows) {
+		return []T{first}
+	}
 	all := make([]T, len(c.rows))
 	for i := range all {
-		all[i] = c.of(&c.rows[i])
+		all[i] = first
+		if i >= same {
+			all[i] = c.of(&c.rows[i])
+		}
 	}
 	return all
 }
@@ -139,12 +150,23 @@ func moments[R any](rows []R, of func(*R) time.Time) column {
 type ledgerRow struct {
 	what int64
 	t    [8]string
-	n    [6]sql.NullInt64
+	n    [6]nullable
+}
+
+// nullable scans an integer, or NULL.
+type nullable struct {
+	Int64 int64
+	Valid bool
+}
+
+func (n *nullable) Scan(v any) error {
+	n.Valid = v != nil
+	return num(&n.Int64).Scan(v)
 }
 
 // into is where a scan puts it.
 func (r *ledgerRow) into() []any {
-	into := []any{&r.what}
+	into := []any{num(&r.what)}
 	for i := range r.t {
 		into = append(into, str(&r.t[i]))
 	}

@@ -29,11 +29,11 @@ const (
 			version = excluded.version WHERE bunkroom_accounts.version = excluded.version - 1`
 	writeGrants = `INSERT INTO bunkroom_grants (id, payer, amount, source, priority, granted_at, expires_at, repay, remaining)
 		SELECT r.id, r.payer, r.amount, r.source, r.priority, r.granted_at, r.expires_at, r.repay, r.remaining
-		FROM ROWS(id text, payer text, amount bigint, source text, priority bigint, granted_at bigint, expires_at bigint, repay boolean, remaining bigint) AS r WHERE true
+		FROM ROWS(id text, payer text, amount bigint, source text, priority bigint, granted_at bigint, expires_at bigint null, repay boolean, remaining bigint) AS r WHERE true
 		ON CONFLICT (id) DO UPDATE SET remaining = excluded.remaining WHERE bunkroom_grants.payer = excluded.payer`
 	writeHolds = `INSERT INTO bunkroom_holds (id, payer, meter, class, resource, session_id, project, estimate, state, opened_at, until_at, closed_at)
 		SELECT r.id, r.payer, r.meter, r.class, r.resource, r.session_id, r.project, r.estimate, r.state, r.opened_at, r.until_at, r.closed_at
-		FROM ROWS(id text, payer text, meter text, class text, resource text, session_id text, project text, estimate bigint, state text, opened_at bigint, until_at bigint, closed_at bigint) AS r WHERE true
+		FROM ROWS(id text, payer text, meter text, class text, resource text, session_id text, project text, estimate bigint, state text, opened_at bigint, until_at bigint, closed_at bigint null) AS r WHERE true
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state, until_at = excluded.until_at, closed_at = excluded.closed_at WHERE bunkroom_holds.payer = excluded.payer`
 	writeMarks = `INSERT INTO bunkroom_marks (resource, meter, version, through_at, total, left_n, left_per, closed)
 		SELECT r.resource, r.meter, r.version, r.through_at, r.total, r.left_n, r.left_per, r.closed
@@ -74,7 +74,7 @@ func (p place) save(ctx context.Context, c billing.Changes, was loaded) error {
 	if !p.store.dialect.Arrays {
 		return p.saveEach(ctx, c, was)
 	}
-	parts := parts(c, was, concerned(c, was))
+	parts := parts(c, was, concerned(c, was), postingsByPlace(c.Entries))
 	if len(parts) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *store) together(parts []part) (with, count string, args []any, want int
 // saveAlone is save by one statement that is its own transaction: it fails
 // where not all of it can be written, and is not broken off.
 func (p place) saveAlone(ctx context.Context, c billing.Changes, was loaded) error {
-	parts := parts(c, was, concerned(c, was))
+	parts := parts(c, was, concerned(c, was), postingsByPlace(c.Entries))
 	if len(parts) == 0 {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (s *store) overtaken(err error) error {
 }
 
 // parts are what is to be written. What is as it was is left out.
-func parts(c billing.Changes, was loaded, accounts []billing.Account) (parts []part) {
+func parts(c billing.Changes, was loaded, accounts []billing.Account, postings [][]posting) (parts []part) {
 	add := func(text string, counted bool, columns ...column) {
 		parts = append(parts, part{text, columns, counted})
 	}
@@ -166,12 +166,12 @@ func parts(c billing.Changes, was loaded, accounts []billing.Account) (parts []p
 	}
 	moved, first := changed(c.Marks, was.marks)
 	if len(moved) > 0 {
-		add(writeMarks, true, markColumnsOf(moved, was)...)
+		add(writeMarks, true, markColumnsOf(moved)...)
 	}
 	if len(first) > 0 {
-		add(writeFirstMarks, true, append(markColumnsOf(first, was),
-			texts(first, func(m *billing.Mark) access.UserID { return m.Of.Payer }), texts(first, func(m *billing.Mark) billing.Class { return m.Of.Class }),
-			texts(first, func(m *billing.Mark) access.SessionID { return m.Of.Session }), texts(first, func(m *billing.Mark) access.ProjectID { return m.Of.Project }))...)
+		add(writeFirstMarks, true, append(markColumnsOf(first),
+			texts(first, func(m *markRow) access.UserID { return m.Of.Payer }), texts(first, func(m *markRow) billing.Class { return m.Of.Class }),
+			texts(first, func(m *markRow) access.SessionID { return m.Of.Session }), texts(first, func(m *markRow) access.ProjectID { return m.Of.Project }))...)
 	}
 	if all := of(c.Entries, true); len(all) > 0 {
 		add(writeUsage, false, usageColumns(all)...)
@@ -182,7 +182,7 @@ func parts(c billing.Changes, was loaded, accounts []billing.Account) (parts []p
 			numbers(all, func(e *billing.Entry) billing.Micros { return e.Amount }), numbers(all, func(e *billing.Entry) int64 { return e.PostedAt.UnixMicro() }),
 			texts(all, func(e *billing.Entry) billing.GrantID { return e.Grant }))
 	}
-	if all := postingsOf(c.Entries); len(all) > 0 {
+	for _, all := range postings { // none is empty
 		add(writePostings, false,
 			texts(all, func(p *posting) access.UserID { return p.payer }), numbers(all, func(p *posting) int64 { return p.n }),
 			numbers(all, func(p *posting) int { return p.place }), texts(all, func(p *posting) string { return p.Account }),
@@ -232,6 +232,23 @@ func postingsOf(entries []billing.Entry) []posting {
 	return all
 }
 
+// postingsByPlace are those that come first, those that come second, and all
+// others. Of what is used the second mostly go to what one meter earns, and
+// what is the same in every row is said once.
+func postingsByPlace(entries []billing.Entry) [][]posting {
+	var by [3][]posting
+	for i := range entries {
+		for place, p := range entries[i].Postings {
+			to := &by[min(place, len(by)-1)]
+			if *to == nil {
+				*to = make([]posting, 0, len(entries))
+			}
+			*to = append(*to, posting{entries[i].Payer, entries[i].N, place, p})
+		}
+	}
+	return slices.DeleteFunc(by[:], func(all []posting) bool { return len(all) == 0 })
+}
+
 // concerned are the accounts of all payers that something is written about, also where they are as they were.
 func concerned(c billing.Changes, was loaded) []billing.Account {
 	now := map[access.UserID]billing.Account{}
@@ -260,26 +277,26 @@ func concerned(c billing.Changes, was loaded) []billing.Account {
 	return slices.SortedFunc(maps.Values(now), func(a, b billing.Account) int { return strings.Compare(string(a.Payer), string(b.Payer)) })
 }
 
-// changed are those of now that are not just the same in was.
-func changed(now []billing.Mark, was map[billing.MarkKey]markRow) (moved, first []billing.Mark) {
-	moved = make([]billing.Mark, 0, len(now))
+// changed are those of now that are not just the same in was, each with the version it had there.
+func changed(now []billing.Mark, was map[billing.MarkKey]markRow) (moved, first []markRow) {
+	moved = make([]markRow, 0, len(now))
 	for _, m := range now {
-		switch before := was[m.MarkKey].Mark; {
-		case before == m:
+		switch before := was[m.MarkKey]; {
+		case before.Mark == m:
 		case before.Of == m.Of:
-			moved = append(moved, m)
+			moved = append(moved, markRow{m, before.version})
 		default:
-			first = append(first, m)
+			first = append(first, markRow{m, before.version})
 		}
 	}
 	return moved, first
 }
 
-func markColumnsOf(all []billing.Mark, was loaded) []column {
+func markColumnsOf(all []markRow) []column {
 	return []column{
-		texts(all, func(m *billing.Mark) string { return m.Resource }), texts(all, func(m *billing.Mark) billing.Meter { return m.Meter }),
-		numbers(all, func(m *billing.Mark) int64 { return was.marks[m.MarkKey].version + 1 }), numbers(all, func(m *billing.Mark) int64 { return m.Through.UnixMicro() }),
-		numbers(all, func(m *billing.Mark) int64 { return m.Total }), numbers(all, func(m *billing.Mark) int64 { return m.Left.N }),
-		numbers(all, func(m *billing.Mark) int64 { return m.Left.Per }), flags(all, func(m *billing.Mark) bool { return m.Closed }),
+		texts(all, func(m *markRow) string { return m.Resource }), texts(all, func(m *markRow) billing.Meter { return m.Meter }),
+		numbers(all, func(m *markRow) int64 { return m.version + 1 }), numbers(all, func(m *markRow) int64 { return m.Through.UnixMicro() }),
+		numbers(all, func(m *markRow) int64 { return m.Total }), numbers(all, func(m *markRow) int64 { return m.Left.N }),
+		numbers(all, func(m *markRow) int64 { return m.Left.Per }), flags(all, func(m *markRow) bool { return m.Closed }),
 	}
 }

@@ -24,7 +24,11 @@ func (p place) saveEach(ctx context.Context, c billing.Changes, was loaded) erro
 		}
 	}
 	c.Holds = opened
-	for _, part := range parts(c, was, changedAccounts(c.Accounts, was.Accounts)) {
+	var postings [][]posting
+	if all := postingsOf(c.Entries); len(all) > 0 {
+		postings = append(postings, all)
+	}
+	for _, part := range parts(c, was, changedAccounts(c.Accounts, was.Accounts), postings) {
 		rows := part.columns[0].len()
 		for from := 0; from < rows; {
 			to, some := rows, part.columns
