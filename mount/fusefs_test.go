@@ -5,9 +5,11 @@ package mount_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -38,7 +40,20 @@ func newMirror(base string) *mirror {
 
 // serve mounts it at dir.
 func (m *mirror) serve(dir string) (*fuse.MountedFileSystem, error) {
-	return fuse.Mount(dir, fuseutil.NewFileSystemServer(m), &fuse.MountConfig{FSName: "mirror", Subtype: "mirror"})
+	return fuse.Mount(dir, abortable{fuseutil.NewFileSystemServer(m)}, &fuse.MountConfig{FSName: "mirror", Subtype: "mirror"})
+}
+
+// abortable is a server whose connection may be aborted, which the library takes
+// for the end of the program where the kernel is just about to say so to a reader.
+type abortable struct{ fuse.Server }
+
+func (a abortable) ServeOps(c *fuse.Connection) {
+	defer func() {
+		if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), syscall.ECONNABORTED.Error()) {
+			panic(p)
+		}
+	}()
+	a.Server.ServeOps(c)
 }
 
 // hang has everything that is asked from now on wait until answer is called.

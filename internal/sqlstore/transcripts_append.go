@@ -60,7 +60,7 @@ const (
 		t.updated_at, r.preview, r.body
 		FROM t, ROWS(i bigint, id text, parent text, kind text, turn text, actor text, hash text, bytes bigint, calls bigint, input bigint, output bigint, cache_read bigint, cache_write bigint, cost bigint, preview text, body text) AS r`
 	movedCalls = intoCalls + `SELECT t.tree, t.last_seq + r.i, r.call_id, r.status, CASE WHEN r.settled THEN t.last_seq + r.i END, '', 0, r.result
-		FROM t, ROWS(i bigint, call_id text, status text, settled boolean, result text) AS r`
+		FROM t, ROWS(i bigint, call_id text, status text, settled boolean, result text null) AS r`
 )
 
 // added is an entry that is appended, and its place among those it comes with,
