@@ -2,6 +2,7 @@ package transcripttest
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -33,6 +34,36 @@ func (b *bench) call(e transcript.EntryID, id transcript.CallID) transcript.Call
 
 func callChecks() []check {
 	return []check{
+		{"settled-at-once", "Calls that come settled keep each its own result, and those that have none have none, wherever among them.", func(b *bench) {
+			b.create(talk)
+			const many = 12
+			ids := make([]transcript.CallID, many)
+			for i := range ids {
+				ids[i] = transcript.CallID(fmt.Sprint("c", i))
+			}
+			for _, at := range []int{0, 1, many - 1, many} { // which of them has a result; many: all have
+				name := transcript.EntryID(fmt.Sprint("a", at))
+				e, next := calls(name, ids...), calls(name+"next", "c1")
+				if last := next.Parts[1].Call; at == 1 {
+					last.Status = transcript.CallPending
+				} else {
+					last.Status, last.Result = transcript.CallFailed, json.RawMessage(`"after"`)
+				}
+				for i := range ids {
+					switch c := e.Parts[1+i].Call; {
+					case at == i || at == many:
+						c.Status, c.Result = transcript.CallSucceeded, json.RawMessage(fmt.Sprintf(`{"exit":%d}`, i))
+					case i%3 == 0:
+						c.Status = transcript.CallDenied
+					default:
+						c.Status = transcript.CallPending
+					}
+				}
+				b.commit(transcript.Change{Append: []transcript.NewEntry{e, next}})
+				b.same("the calls", b.get(talk, name).Parts, e.Parts)
+				b.same("the call after them", b.get(talk, name+"next").Parts, next.Parts)
+			}
+		}},
 		{"settle", "A call is pending, perhaps running, then settled for good; nothing else of its entry changes. (invariant 3)", func(b *bench) {
 			b.create(talk)
 			b.commit(transcript.Change{Append: []transcript.NewEntry{calls("a", "c1", "c2", "c3")}})
