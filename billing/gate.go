@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -84,15 +85,54 @@ type Sweeper interface {
 	Sweep(ctx context.Context) error
 }
 
+// Asker is a [Gate] that says whether work would start, and reserves nothing; see [Ask].
+type Asker interface {
+	// Ask asks of in what Admit would: nil is a yes, as things stand now, a [*RefusedError] a no, and any
+	// other error means that it could not be found out. Where in has no Meter, nothing is asked but
+	// whether the account may start something. A gate that wraps one which can't say this answers errors.ErrUnsupported.
+	Ask(ctx context.Context, in Intent) error
+}
+
+// Ask asks whether the work would start now. It is for what only waits for its turn, and
+// so may not keep others from starting. Nothing is promised by it: when the work starts, it is admitted or refused.
+// A gate that is no [Asker] admits it, for as long as in.TTL says at most, and has it released at once.
+func Ask(ctx context.Context, g Gate, in Intent) error {
+	if a, ok := g.(Asker); ok {
+		if err := a.Ask(ctx, in); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	t, err := g.Admit(ctx, in)
+	switch {
+	case errors.As(err, new(*RefusedError)):
+		return err
+	case err != nil: // it may have been placed all the same
+		t = Ticket{Intent: in}
+	}
+	giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), askCleanup)
+	defer cancel()
+	_ = g.Release(giving, t) // what is not given back expires
+	return err
+}
+
+// askCleanup is how long giving back what a question has reserved may take.
+const askCleanup = 10 * time.Second
+
 // Free is a [Gate] that admits everything and charges nothing.
 type Free struct{}
 
-var _ Gate = Free{}
+var (
+	_ Gate  = Free{}
+	_ Asker = Free{}
+)
 
 // Admit admits.
 func (Free) Admit(_ context.Context, in Intent) (Ticket, error) {
 	return Ticket{Intent: in, Free: true}, nil
 }
+
+// Ask says yes.
+func (Free) Ask(context.Context, Intent) error { return nil }
 
 // Settle accounts for nothing.
 func (Free) Settle(_ context.Context, t Ticket, _ Usage) (Ticket, error) { return t, nil }

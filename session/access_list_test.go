@@ -164,13 +164,13 @@ func TestEveryReasonInTheAudit(t *testing.T) {
 	}
 	// never is what nothing here can be refused for, and why.
 	never := map[access.Reason]string{
-		access.ReasonNone:                "it is the reason of a decision that was not made",
-		access.ReasonAllowed:             "it is no denial",
-		access.ReasonProtected:           "it is about folders, which are not had through a session",
-		access.ReasonViewOnly:            "so it is",
-		access.ReasonNotYourConversation: "it is about what is said in conversations",
-		access.ReasonShellElsewhere:      "it is about shells",
+		access.ReasonNone:           "it is the reason of a decision that was not made",
+		access.ReasonAllowed:        "it is no denial",
+		access.ReasonProtected:      "it is about folders, which are not had through a session",
+		access.ReasonViewOnly:       "so it is",
+		access.ReasonShellElsewhere: "it is about shells",
 	}
+	var bobs session.ConversationID // a conversation of bob's in the session, where there is one
 	table := map[access.Reason]struct {
 		personal bool // it is ann's own session that is asked for, else one of project "p"
 		arrange  func(*world)
@@ -192,6 +192,10 @@ func TestEveryReasonInTheAudit(t *testing.T) {
 		access.ReasonAssistantOnly:    {personal: true, ask: add(ann, "builder")},
 		access.ReasonNotYoursToStop: {ask: func(r *replica, s session.ID, _ session.ConversationID) error {
 			return second(r.End(r.w.Context(), bob, s))
+		}},
+		access.ReasonNotYourConversation: {ask: func(r *replica, s session.ID, _ session.ConversationID) error {
+			bobs = r.add(bob, s, "").ID
+			return second(r.SendInput(r.w.Context(), ann, bobs))
 		}},
 		access.ReasonPrivateConversation: {ask: func(r *replica, _ session.ID, v session.ConversationID) error {
 			return second(r.Conversation(r.w.Context(), bob, v))
@@ -224,7 +228,7 @@ func TestEveryReasonInTheAudit(t *testing.T) {
 			}
 			var reasons []access.Reason
 			for _, e := range w.audited() {
-				if reasons = append(reasons, e.Reason); e.Verb == "" || !slices.Contains([]string{string(s.ID), string(v.ID)}, e.Object) {
+				if reasons = append(reasons, e.Reason); e.Verb == "" || !slices.Contains([]string{string(s.ID), string(v.ID), string(bobs)}, e.Object) {
 					t.Errorf("the event says %+v", e)
 				}
 			}

@@ -26,6 +26,8 @@ var (
 	ErrUnavailable = access.NewSentinel("session: unavailable", 503, "unavailable", "The session can't be reached right now. Try again shortly.")
 	// ErrConversationTaken: the id given for a new conversation belongs to something else.
 	ErrConversationTaken = access.NewSentinel("session: conversation unavailable", 409, "conversation_unavailable", "This conversation is not available.")
+	// ErrConversationClosed: nothing is said in the conversation any more.
+	ErrConversationClosed = access.NewSentinel("session: conversation closed", 409, "conversation_closed", "This conversation is closed.")
 	// ErrStale: somebody else wrote first, again and again. Retry.
 	ErrStale = access.NewSentinel("session: stale", 409, "conflict", "Somebody else changed this at the same time. Try again.")
 	// ErrExists: an id to insert is taken.

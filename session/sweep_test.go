@@ -70,6 +70,12 @@ var waysIn = map[string][]wayIn{
 	"Conversation": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		return r.Conversation(ctx, a, session.ConversationID(id))
 	}}},
+	"WriteConversation": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.WriteConversation(ctx, a, session.ConversationID(id))
+	}}},
+	"SendInput": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.SendInput(ctx, a, session.ConversationID(id))
+	}}},
 	"Open": {
 		{takes: "session", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 			return nil, opened(r.work(ctx, a, session.WorkRequest{Session: session.ID(id), Ensure: true, Reopen: true}))

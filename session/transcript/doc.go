@@ -38,6 +38,15 @@
 // claimed first; a claim ends with its turn, whatever that ends by. After a crash [Inbox.Waiting] and
 // [Store.Unfinished] list the conversations that somebody has to look at.
 //
+// # Who may
+//
+// A [Store] and an [Inbox] do what they are told. What actors ask for goes by a [Service], which asks first who
+// may see a conversation, who may write in it, and whether who pays would have something start:
+//
+//	talks, err := transcript.NewService(transcript.ServiceConfig{Store: store, Inbox: inbox, Conversations: sessions, Gate: till})
+//	reading, err := talks.Read(ctx, actor, conversation)
+//	admitted, err := talks.Admit(ctx, actor, conversation, transcript.NewInput{Entry: words, Lane: transcript.LaneSteer})
+//
 // # What a model is given
 //
 // [Project] makes of a path what every provider accepts: each call has exactly one result right behind it, a
