@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -37,9 +36,17 @@ type runner struct {
 	died  bool
 }
 
+// failing is what a *testing.T and a *rapid.T have in common.
+type failing interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Errorf(string, ...any)
+}
+
 // host is a database, and the processes that turns have started.
 type host struct {
-	t  testing.TB
+	t  failing
 	db *memory.DB
 
 	mu      sync.Mutex
@@ -47,7 +54,7 @@ type host struct {
 	ids     int
 }
 
-func newHost(t testing.TB, opts *memory.Options) *host {
+func newHost(t failing, opts *memory.Options) *host {
 	return &host{t: t, db: memory.New(opts), running: map[int64]bool{}}
 }
 

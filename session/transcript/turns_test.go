@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,7 +148,7 @@ func TestBeginGivesBack(t *testing.T) {
 		failed := false
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t, nil)
-			h.leaves(250)
+			_, old := h.leaves(250)
 			time.Sleep(turnLease)
 			r := h.runner()
 			r.meet = func(_ string, nth int, after bool) error {
@@ -165,6 +166,9 @@ func TestBeginGivesBack(t *testing.T) {
 			}
 			if !errors.Is(err, errOutage) {
 				t.Errorf("call %d: %v", n, err)
+			}
+			if row := h.row(); row.InTurn && row.Fence != old.Fence() {
+				t.Errorf("call %d: it is left in turn %d, which nobody has", n, row.Fence)
 			}
 			turn = h.begins(h.runner())
 			h.tidy(turn)
@@ -249,6 +253,13 @@ func TestLeaseLost(t *testing.T) {
 		"it is not answered":                   {func(int) error { <-hang; return errOutage }, turnLease * 6 / 8},
 		"it fails":                             {func(int) error { return errOutage }, turnLease * 6 / 8},
 		"it fails once it was renewed":         {func(n int) error { return map[bool]error{true: errOutage}[n > 1] }, turnLease/3 + turnLease*6/8},
+		"it is answered late, and then no more": {func(n int) error {
+			if n == 1 {
+				time.Sleep(turnLease / 6)
+				return nil
+			}
+			return errOutage
+		}, turnLease/3 + turnLease*6/8},
 		"it is another's, or was, or is gone":  {func(int) error { return session.ErrFenced }, turnLease / 3},
 		"the driver panics, and will for ever": {func(int) error { panic("the driver's") }, turnLease * 6 / 8},
 	} {
@@ -258,13 +269,12 @@ func TestLeaseLost(t *testing.T) {
 				h := newHost(t, nil)
 				h.create()
 				r := h.runner()
-				renewed := 0
+				var renewed atomic.Int64
 				r.meddle(func(call string, _ int, after bool) error {
 					if call != "renew" || after {
 						return nil
 					}
-					renewed++
-					return c.renew(renewed)
+					return c.renew(int(renewed.Add(1)))
 				})
 				turn, began := h.begins(r), time.Now()
 				if err := turn.Context().Err(); err != nil {
