@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -57,6 +58,42 @@ func TestRecover(t *testing.T) {
 		}
 		if done, err := r.Recover(t.Context(), 0, hand); fieldOf(err) != "limit" {
 			t.Errorf("none of them: %+v, %v", done, err)
+		}
+	})
+}
+
+// The chore is one that a Keeper serves, beside its own.
+func TestRecoverAsAChore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, nil)
+		h.leaves(1)
+		h.admit(input("waits", follow))
+		r := h.runner()
+		service, err := session.New(session.Config{Store: h.db.Sessions(), Leases: h.db.Leases(), Directory: memory.NewDirectory()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		chore := r.Chore(time.Second, func(ctx context.Context, c access.ConversationID) error {
+			defer cancel()
+			turn, err := r.Begin(ctx, c)
+			if err != nil {
+				return err
+			}
+			if got := next(t, turn, true); got != "waits" {
+				t.Errorf("said %q", got)
+			}
+			waiting, err := turn.Finish(ctx)
+			if err != nil || len(waiting) > 0 {
+				t.Errorf("Finish: %v, %v", waiting, err)
+			}
+			return nil
+		})
+		if err := service.Serve(ctx, chore); err != nil {
+			t.Error(err)
+		}
+		if h.row().InTurn || h.states()["waits"] != transcript.InputPromoted {
+			t.Errorf("left %+v, %v", h.row(), h.states())
 		}
 	})
 }
@@ -107,7 +144,7 @@ func TestRecoverMany(t *testing.T) {
 type life struct {
 	*rapid.T
 	*host
-	runners []*runner
+	pair    []*runner
 	turns   []*transcript.Turn // of each runner; nil: none
 	ids     int
 	drained map[transcript.EntryID]bool
@@ -133,7 +170,7 @@ func (l *life) acts(i int) {
 	ctx := context.Background()
 	trouble := rapid.IntRange(1, 40).Draw(l.T, "trouble at")
 	what := rapid.SampledFrom([]string{"admit", "die", "fail", "fail after", "nothing"}).Draw(l.T, "trouble")
-	r := l.runners[i]
+	r := l.pair[i]
 	r.meddle(func(call string, nth int, done bool) error {
 		if nth != trouble || call == "renew" {
 			return nil
@@ -182,7 +219,7 @@ func (l *life) acts(i int) {
 		l.Fatalf("%v", err)
 	}
 	if r.died {
-		l.runners[i], l.turns[i] = l.host.runner(), nil
+		l.pair[i], l.turns[i] = l.host.runner(), nil
 	}
 }
 
@@ -192,8 +229,15 @@ func TestTurnsWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var failed any
 		synctest.Test(t, func(*testing.T) {
-			defer func() { failed = recover() }() // as rapid does where a draw fails the test
-			live(rt)
+			h := newHost(rt, nil)
+			defer func() {
+				failed = recover() // as rapid does where a draw fails the test
+				for _, r := range h.runners {
+					_ = r.dies()
+				}
+				time.Sleep(3 * turnLease) // until no turn renews itself any more
+			}()
+			live(rt, h)
 		})
 		if failed != nil {
 			panic(failed)
@@ -202,10 +246,9 @@ func TestTurnsWhateverHappens(t *testing.T) {
 }
 
 // live is one life, and its end.
-func live(rt *rapid.T) {
-	h := newHost(rt, nil)
+func live(rt *rapid.T, h *host) {
 	h.create()
-	l := &life{T: rt, host: h, runners: []*runner{h.runner(), h.runner()}, turns: make([]*transcript.Turn, 2), drained: map[transcript.EntryID]bool{}}
+	l := &life{T: rt, host: h, pair: []*runner{h.runner(), h.runner()}, turns: make([]*transcript.Turn, 2), drained: map[transcript.EntryID]bool{}}
 	for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 		switch rapid.IntRange(0, 5).Draw(rt, "step") {
 		case 0, 1:
@@ -229,7 +272,7 @@ func live(rt *rapid.T) {
 	}
 	for i, turn := range l.turns { // the last of them die
 		if turn != nil {
-			_ = l.runners[i].dies()
+			_ = l.pair[i].dies()
 		}
 	}
 	time.Sleep(3 * turnLease) // until all leases have run out, and all waits

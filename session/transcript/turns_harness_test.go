@@ -51,6 +51,7 @@ type host struct {
 
 	mu      sync.Mutex
 	running map[int64]bool // by fence
+	runners []*runner      // that there ever were
 	ids     int
 }
 
@@ -86,6 +87,7 @@ func (h *host) runner(edit ...func(*transcript.TurnsConfig)) *runner {
 		h.t.Fatal(err)
 	}
 	r.Turns = turns
+	h.runners = append(h.runners, r)
 	return r
 }
 
