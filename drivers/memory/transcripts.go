@@ -166,6 +166,13 @@ func (t *tree) known(c transcript.Change, now time.Time) transcript.Facts {
 	if t.draft != nil {
 		needs.Entries = append(needs.Entries, t.draft.After.Entry)
 	}
+	if needs.Open {
+		for _, open := range t.open() {
+			at := transcript.CallAddress{Entry: open.Entry, Call: open.Call.ID}
+			f.Open = append(f.Open, at)
+			needs.Entries, needs.Calls = append(needs.Entries, at.Entry), append(needs.Calls, at)
+		}
+	}
 	for _, id := range needs.Entries {
 		if l, there := t.byID[id]; there {
 			f.Known[id] = transcript.Known{Seq: l.Seq, Depth: l.Depth, Parent: l.Parent, Hash: l.Hash, Aborted: l.Aborted, Labels: l.labels}

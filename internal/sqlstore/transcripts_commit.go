@@ -92,7 +92,9 @@ func (p place) decide(ctx context.Context, c transcript.Change, clock time.Time)
 
 const (
 	loadLabels = `SELECT l.seq, l.label FROM bunkroom_transcript_labels AS l WHERE l.tree = ? AND l.seq = ? ORDER BY l.label`
-	loadCall   = `SELECT c.status, c.settled_at, c.hash, c.size, c.result FROM bunkroom_transcript_calls AS c WHERE c.tree = ? AND c.seq = ? AND c.call_id = ?`
+	loadOpen   = `SELECT e.id, o.call_id FROM bunkroom_transcript_calls AS o JOIN bunkroom_transcript_entries AS e ON e.tree = o.tree AND e.seq = o.seq
+		WHERE o.tree = ? AND o.settled_at IS NULL`
+	loadCall = `SELECT c.status, c.settled_at, c.hash, c.size, c.result FROM bunkroom_transcript_calls AS c WHERE c.tree = ? AND c.seq = ? AND c.call_id = ?`
 )
 
 // load loads the facts.
@@ -104,6 +106,16 @@ func (d *deciding) load(ctx context.Context) (err error) {
 		}
 		if draft := d.facts.Draft; draft != nil && draft.After.Entry != "" && !slices.Contains(needs.Entries, draft.After.Entry) {
 			needs.Entries = append(needs.Entries, draft.After.Entry)
+		}
+	}
+	if needs.Open && d.t.open > 0 {
+		if d.facts.Open, err = d.openCalls(ctx); err != nil {
+			return err
+		}
+		for _, a := range d.facts.Open {
+			if !slices.Contains(needs.Calls, a) {
+				needs.Calls = append(needs.Calls, a)
+			}
 		}
 	}
 	for _, a := range needs.Calls {
@@ -140,6 +152,23 @@ func (d *deciding) load(ctx context.Context) (err error) {
 		return err
 	}
 	return d.calls(ctx, needs.Calls)
+}
+
+// openCalls are the calls that are not settled.
+func (d *deciding) openCalls(ctx context.Context) (open []transcript.CallAddress, err error) {
+	rows, err := d.rows(ctx, loadOpen, d.t.key)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a transcript.CallAddress
+		if err := rows.Scan(str(&a.Entry), str(&a.Call)); err != nil {
+			return nil, err
+		}
+		open = append(open, a)
+	}
+	return open, rows.Err()
 }
 
 func (d *deciding) labels(ctx context.Context, seq int64) (labels []string, err error) {

@@ -11,11 +11,12 @@ type Change struct {
 
 	// Fence is that of the turn which this is part of: of the lease of kind
 	// turn that the caller holds. A fence lower than the transcript's, or of a turn
-	// that was ended and is not begun again, is ErrFenced. Zero: of no turn; then a change that appends,
+	// that was ended, is ErrFenced. Zero: of no turn; then a change that appends,
 	// moves the head, or starts or settles calls is ErrInTurn while there is one.
 	Fence int64
-	// Begin makes Fence the transcript's; equal to it already, nothing is
-	// changed. It waits for the commit that is under way, so that whoever has
+	// Begin makes Fence the transcript's; where its turn is under way already, nothing is
+	// changed. A turn that was ended is never begun again, however late a repetition comes: ErrFenced. It
+	// waits for the commit that is under way, so that whoever has
 	// begun a turn sees all that older turns will ever have written.
 	Begin bool
 	// End ends the turn of Fence, after everything else of the change. Every
@@ -58,7 +59,8 @@ type Change struct {
 
 	Refs   []RefChange
 	Labels []LabelChange
-	// Status archives, restores or deletes; empty: it stays. Not within a turn.
+	// Status archives, restores or deletes; empty: it stays. Not within a turn. What is archived
+	// leaves nothing open: calls that are not settled are interrupted by the same commit, and a draft is given up.
 	Status Status
 
 	// Hold keeps all inputs from being delivered, until a change says Resume. A

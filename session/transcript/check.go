@@ -38,6 +38,8 @@ func (c Change) Check() error {
 		return &access.FieldError{Field: "Status", Rule: "active, archived, deleted or importing"}
 	case c.Status != "" && c.Fence != 0:
 		return &access.FieldError{Field: "Status", Rule: "not changed within a turn"}
+	case c.Status == Archived && c.leavesOpen():
+		return &access.FieldError{Field: "Status", Rule: "not archived by a change that leaves something open"}
 	}
 	for _, at := range []struct {
 		field string
@@ -48,6 +50,13 @@ func (c Change) Check() error {
 		}
 	}
 	return firstOf(c.checkAppend, c.checkPromote, c.checkDrafts, c.checkCalls, c.checkNames)
+}
+
+// leavesOpen reports whether the change brings what is to be finished later.
+func (c Change) leavesOpen() bool {
+	return c.Draft != nil || len(c.Start) > 0 || slices.ContainsFunc(c.Append, func(e NewEntry) bool {
+		return slices.ContainsFunc(e.Parts, func(p Part) bool { return p.Call != nil && !p.Call.Status.Settled() })
+	})
 }
 
 func firstOf(checks ...func() error) error {

@@ -70,7 +70,12 @@ func TestCheck(t *testing.T) {
 		{"Head", func(x *c) { x.Head = transcript.BeforeRoot() }},
 		{"Head", func(x *c) { x.Append, x.After, x.Head = nil, transcript.Position{}, two }},
 		{"Status", func(x *c) { x.Status = "asleep" }},
-		{"Status", func(x *c) { x.Status = transcript.Archived }}, // within a turn
+		{"Status", func(x *c) { x.Status = transcript.Archived }},                                               // within a turn
+		{"Status", func(x *c) { *x = c{Conversation: "c", Status: transcript.Archived, Append: x.Append[:1]} }}, // with a call that is open
+		{"Status", func(x *c) { *x = c{Conversation: "c", Status: transcript.Archived, Start: x.Start} }},
+		{"Status", func(x *c) {
+			*x = c{Conversation: "c", Status: transcript.Archived, Draft: &transcript.Draft{NewEntry: transcript.NewEntry{ID: "d", Kind: transcript.KindUser}}}
+		}},
 		{"Expect", func(x *c) { x.Expect = two }},
 		{"After", func(x *c) { x.After = two }},
 		{"After", func(x *c) { x.After = transcript.After("\xff") }},

@@ -14,6 +14,7 @@ type Facts struct {
 	OnPath     map[EntryID]bool  // those of Needs.Kept that are on the path to Needs.Base
 	Calls      map[CallAddress]Call
 	Refs       map[string]Ref    // all
+	Open       []CallAddress     // where Needs.Open: all calls that are not settled, in any order; Known and Calls have them too
 	Draft      *Draft            // the one that is kept
 	Inputs     map[EntryID]Input // those of Needs.Inputs that are there
 	Claimed    []Input           // those that are claimed, by whichever turn; their content is not looked at
@@ -37,6 +38,7 @@ type Needs struct {
 	Base    Position      // what its first entry follows
 	Kept    []EntryID     // of which it must be known whether they are on the path to Base
 	Calls   []CallAddress // that it starts or settles
+	Open    bool          // every call that is not settled
 	Refs    bool
 	Draft   bool      // and with it, among Known, the entry that the kept draft follows
 	Inputs  []EntryID // that it promotes
@@ -46,7 +48,8 @@ type Needs struct {
 
 // Needs names the facts that the change rests on, given where the head is.
 func (c Change) Needs(head Position) Needs {
-	n := Needs{Base: c.After, Inputs: c.Promote, Claimed: c.Begin || c.End || c.EndIdle, Waiting: c.EndIdle, Refs: len(c.Refs) > 0, Draft: c.Draft != nil || len(c.Abort) > 0 || len(c.Append) > 0}
+	n := Needs{Base: c.After, Inputs: c.Promote, Claimed: c.Begin || c.End || c.EndIdle, Waiting: c.EndIdle, Refs: len(c.Refs) > 0, Open: c.Status == Archived}
+	n.Draft = c.Draft != nil || len(c.Abort) > 0 || len(c.Append) > 0 || n.Open
 	if n.Base.IsZero() {
 		n.Base = head
 	}
@@ -213,7 +216,7 @@ func (d *decision) mayWrite() error {
 		return fmt.Errorf("%w: %s", ErrArchived, c.Conversation)
 	case c.Fence == 0 && t.InTurn && (c.ofTurn() || c.Status != ""):
 		return fmt.Errorf("%w: %s", ErrInTurn, c.Conversation)
-	case c.Begin && c.Fence < t.Fence, c.Fence != 0 && !c.Begin && (c.Fence != t.Fence || !t.InTurn):
+	case c.Begin && c.Fence < t.Fence, c.Fence != 0 && c.Fence == t.Fence && !t.InTurn, c.Fence != 0 && !c.Begin && c.Fence != t.Fence:
 		return fmt.Errorf("%w: %s: turn %d, not %d", ErrFenced, c.Conversation, t.Fence, c.Fence)
 	}
 	return nil
@@ -232,7 +235,7 @@ func (d *decision) expected() error {
 
 func (d *decision) begin() error {
 	t := &d.plan.Transcript
-	if d.change.Begin && (t.Fence != d.change.Fence || !t.InTurn) {
+	if d.change.Begin && t.Fence != d.change.Fence {
 		t.Fence, t.InTurn = d.change.Fence, true
 		d.note(Fact{Kind: FactTurnBegun, Fence: t.Fence})
 		d.giveBack()
@@ -370,6 +373,11 @@ func (d *decision) status() error {
 	}
 	if to == Importing && t.LastSeq > 0 {
 		return fmt.Errorf("%w: %s", ErrExists, d.change.Conversation)
+	}
+	if to == Archived {
+		if err := d.interrupt(); err != nil {
+			return err
+		}
 	}
 	t.Status = to
 	t.Version++

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -88,32 +89,62 @@ func (d *decision) abort() error {
 		if d.Draft == nil || d.Draft.ID != id {
 			return fmt.Errorf("%w: draft %s of %s", ErrNotFound, id, d.change.Conversation)
 		}
-		given := d.Draft.NewEntry
-		given.Parts = slices.Clone(given.Parts)
-		for i, p := range given.Parts {
-			if p.Call != nil && !p.Call.Status.Settled() { // nobody was ever to run it
-				call := *p.Call
-				call.Status = CallInterrupted
-				given.Parts[i].Call = &call
-			}
-		}
-		depth, err := d.depthAt(d.Draft.After)
-		if err != nil {
+		if err := d.giveUp(); err != nil {
 			return err
 		}
-		sealed, err := Seal(given)
-		if err != nil {
-			return err
-		}
-		d.plan.Entries = append(d.plan.Entries, Planned{
-			Entry{NewEntry: given, Seq: d.seq(), Parent: d.Draft.After, Depth: depth + 1, Aborted: true, CreatedAt: d.Clock}, sealed,
-		})
-		d.plan.Transcript.Entries++
-		d.plan.Transcript.Bytes += sealed.Bytes
-		d.plan.Transcript.Usage = d.plan.Transcript.Usage.Add(given.Usage)
-		d.plan.DropDraft = true
 	}
 	return nil
+}
+
+// giveUp makes an aborted entry of the draft that is kept.
+func (d *decision) giveUp() error {
+	given := d.Draft.NewEntry
+	given.Parts = slices.Clone(given.Parts)
+	for i, p := range given.Parts {
+		if p.Call != nil && !p.Call.Status.Settled() { // nobody was ever to run it
+			call := *p.Call
+			call.Status = CallInterrupted
+			given.Parts[i].Call = &call
+		}
+	}
+	depth, err := d.depthAt(d.Draft.After)
+	if err != nil {
+		return err
+	}
+	sealed, err := Seal(given)
+	if err != nil {
+		return err
+	}
+	d.plan.Entries = append(d.plan.Entries, Planned{
+		Entry{NewEntry: given, Seq: d.seq(), Parent: d.Draft.After, Depth: depth + 1, Aborted: true, CreatedAt: d.Clock}, sealed,
+	})
+	d.plan.Transcript.Entries++
+	d.plan.Transcript.Bytes += sealed.Bytes
+	d.plan.Transcript.Usage = d.plan.Transcript.Usage.Add(given.Usage)
+	d.plan.DropDraft = true
+	return nil
+}
+
+// interrupt leaves nothing open, as what is archived takes no settlement any
+// more: nobody acts on it, so that nobody will ever know how a call that is not settled has ended.
+func (d *decision) interrupt() error {
+	open := slices.DeleteFunc(slices.Clone(d.Open), func(a CallAddress) bool {
+		_, settled := d.plan.Calls[a] // by this change
+		return settled
+	})
+	slices.SortFunc(open, func(a, b CallAddress) int {
+		return cmp.Or(cmp.Compare(d.Known[a.Entry].Seq, d.Known[b.Entry].Seq), cmp.Compare(a.Call, b.Call))
+	})
+	for _, a := range open {
+		call := d.Calls[a]
+		call.Status = CallInterrupted
+		d.plan.Calls[a] = Settlement{CallAddress: a, Status: CallInterrupted}
+		d.note(Fact{Kind: FactCallSettled, Entry: a.Entry, Call: &call})
+	}
+	if d.Draft == nil || d.plan.DropDraft {
+		return nil
+	}
+	return d.giveUp()
 }
 
 func (d *decision) refs() error {

@@ -125,6 +125,10 @@ func TestDecide(t *testing.T) {
 		{"one that was never begun too", inTurn, change{Fence: 6, Append: one}, "fenced"},
 		{"and one that was ended", as, change{Fence: 5, Append: one}, "fenced"},
 		{"an older one is not begun", as, change{Fence: 4, Begin: true}, "fenced"},
+		{"one that was ended is not begun again", as, change{Fence: 5, Begin: true}, "fenced"},
+		{"not with a last word either", as, change{Fence: 5, Begin: true, End: true, Append: one}, "fenced"},
+		{"though what it has written is there", as, change{Fence: 5, Begin: true, Append: []transcript.NewEntry{marker("b")}}, ""},
+		{"a newer one is begun, after one that was ended", as, change{Fence: 6, Begin: true}, ""},
 		{"a newer one is, over one that has not ended", inTurn, change{Fence: 6, Begin: true, Append: one}, ""},
 		{"the same again changes nothing", inTurn, change{Fence: 5, Begin: true}, ""},
 		{"without a turn one waits for it", inTurn, change{Append: one}, "in turn"},
@@ -229,6 +233,52 @@ func TestDecidePlans(t *testing.T) {
 	}
 	if !plan.DropDraft || plan.SaveDraft != nil || plan.Retried || len(plan.Labels) != 2 || len(plan.Refs) != 2 || len(plan.Started) != 1 || len(plan.Calls) != 1 {
 		t.Errorf("got %+v", plan)
+	}
+}
+
+// What is archived leaves nothing open: whatever order a store finds it in, the plan is the same. (case 5)
+func TestDecideArchives(t *testing.T) {
+	open := []transcript.CallAddress{{Entry: "b", Call: "run"}, {Entry: "a", Call: "late"}, {Entry: "b", Call: "open"}}
+	var plans []transcript.Plan
+	for range 2 {
+		f := with(func(f *transcript.Facts) {
+			f.Open = slices.Clone(open)
+			f.Calls[transcript.CallAddress{Entry: "a", Call: "late"}] = transcript.Call{ID: "late", Name: "n", Arguments: json.RawMessage(`{}`), Status: transcript.CallRunning}
+			f.Draft = &transcript.Draft{NewEntry: marker("d"), After: transcript.After("b")}
+		})
+		plan, err := transcript.Decide(f, transcript.Change{
+			Conversation: "c", Status: transcript.Archived,
+			Settle: []transcript.Settlement{{CallAddress: transcript.CallAddress{Entry: "b", Call: "open"}, Status: transcript.CallDenied}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans = append(plans, plan)
+		slices.Reverse(open)
+	}
+	if d := cmp.Diff(plans[0], plans[1]); d != "" {
+		t.Errorf("in another order it is another: %s", d)
+	}
+	var got []string
+	for _, x := range plans[0].Facts {
+		line := fmt.Sprintf("%d %s %s", x.Seq, x.Kind, x.Entry)
+		if x.Call != nil {
+			line += fmt.Sprintf(" %s %s", x.Call.ID, x.Call.Status)
+		}
+		got = append(got, line)
+	}
+	want := []string{"41 call_settled b open denied", "42 call_settled a late interrupted", "43 call_settled b run interrupted", "45 status_changed "}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if p := plans[0]; len(p.Calls) != 3 || len(p.Entries) != 1 || p.Entries[0].ID != "d" || !p.Entries[0].Aborted || p.Entries[0].Seq != 44 || !p.DropDraft || p.Transcript.Status != transcript.Archived {
+		t.Errorf("got %+v", p)
+	}
+	if n := (transcript.Change{Status: transcript.Archived}).Needs(transcript.After("b")); !n.Open || !n.Draft {
+		t.Errorf("it needs %+v", n)
+	}
+	if n := (transcript.Change{Status: transcript.Deleted}).Needs(transcript.After("b")); n.Open || n.Draft {
+		t.Errorf("a deletion needs %+v", n)
 	}
 }
 

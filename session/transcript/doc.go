@@ -2,9 +2,7 @@
 // entries with a head.
 //
 //	db.Transcripts().Create(ctx, conversation)
-//	db.Transcripts().Commit(ctx, transcript.Change{
-//		Conversation: conversation, Fence: turn.Fence, Append: []transcript.NewEntry{question, answer},
-//	})
+//	turn.Commit(ctx, transcript.Change{Append: []transcript.NewEntry{question, answer}})
 //	entries, err := db.Transcripts().Context(ctx, conversation, transcript.Position{}, 10_000)
 //	messages := transcript.Project(entries)
 //
@@ -20,7 +18,10 @@
 // A turn is one runner's right to act on a conversation, by a lease with a
 // fence. It is begun with a [Change], and from then on nothing of an older fence is written, by nobody, however late
 // it comes. Whoever takes over ends the processes of older fences first, then settles what
-// [Store.Unsettled] lists as interrupted.
+// [Store.Unsettled] lists as interrupted. [Turns] does all of that, and keeps the lease:
+//
+//	turn, err := turns.Begin(ctx, conversation) // *session.HeldError: somebody else acts on it
+//	defer turn.Close(ctx, nil)
 //
 // # What waits
 //
@@ -28,15 +29,14 @@
 // the entry that it becomes. Whoever runs a turn asks [Deliver] between two steps, and at the
 // end, what is to be said now, and commits it with [Change.Promote]: the entry and the input's end are one commit.
 //
-//	waiting, err := inbox.Inputs(ctx, conversation, "", 1000)
-//	next := transcript.Deliver(waiting, transcript.Boundary{Cutoff: row.LastSeq, Stop: true, Held: row.Held, Fence: turn.Fence, Now: now})
-//	// … append what they are, and promote them; where there is nothing:
-//	_, err = store.Commit(ctx, transcript.Change{Conversation: conversation, Fence: turn.Fence, EndIdle: true})
+//	next, err := turn.Deliver(ctx, false) // between two steps
+//	_, err = turn.Promote(ctx, next...)
+//	waiting, err := turn.Finish(ctx) // it has ended, or these are to be said first
 //
-// A turn that ends like this has looked at everything: either [Inbox.Admit]
+// A turn that ends like this, with [Change.EndIdle], has looked at everything: either [Inbox.Admit]
 // says that a turn is under way, which then does not end, or that there is none. What needs preparing is
 // claimed first; a claim ends with its turn, whatever that ends by. After a crash [Inbox.Waiting] and
-// [Store.Unfinished] list the conversations that somebody has to look at.
+// [Store.Unfinished] list the conversations that somebody has to look at, as [Turns.Recover] does.
 //
 // # Who may
 //

@@ -248,10 +248,43 @@ func brokenTurns() []broken {
 			}
 		}), "fenced taken-over race-turns", "turn no-turn"},
 		{"begins an ended turn again for anything", changed(func(s transcript.Store, c *transcript.Change) {
-			if t := row(s, c.Conversation); c.Fence > 0 && c.Fence == t.Fence && !t.InTurn {
-				c.Begin = true
+			if t := row(s, c.Conversation); c.Fence > 0 && c.Fence == t.Fence && !t.InTurn && !c.Begin {
+				c.Fence, c.Begin = c.Fence+1, true
 			}
 		}), "turn-ended", "turn no-turn fenced"},
+		{"begins a turn again that was ended", changed(func(s transcript.Store, c *transcript.Change) {
+			if t := row(s, c.Conversation); c.Begin && c.Fence == t.Fence && !t.InTurn {
+				c.Fence++
+			}
+		}), "turn-ended", "turn no-turn fenced"},
+		{"archives what is open as it is", func() transcript.Store {
+			s := sound()
+			var left []transcript.OpenCall
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				if open, err := s.Unsettled(ctx, c.Conversation); err == nil && c.Status == transcript.Archived {
+					left = open.Calls
+				}
+				return s.Commit(ctx, c)
+			}, unsettled: func(ctx context.Context, c access.ConversationID) (transcript.Open, error) {
+				open, err := s.Unsettled(ctx, c)
+				open.Calls = append(open.Calls, left...)
+				return open, err
+			}}
+		}, "archive-open", "archive"},
+		{"archives without the draft", func() transcript.Store {
+			s := sound()
+			var kept *transcript.Draft
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				if open, err := s.Unsettled(ctx, c.Conversation); err == nil && c.Status == transcript.Archived {
+					kept = open.Draft
+				}
+				return s.Commit(ctx, c)
+			}, unsettled: func(ctx context.Context, c access.ConversationID) (transcript.Open, error) {
+				open, err := s.Unsettled(ctx, c)
+				open.Draft = kept
+				return open, err
+			}}
+		}, "archive-open", "archive"},
 		{"never ends a turn", changed(func(_ transcript.Store, c *transcript.Change) { c.End = false }), "turn turn-ended", "fenced"},
 		{"starts no call", changed(func(_ transcript.Store, c *transcript.Change) { c.Start = nil }), "settle unsettled settle-nothing", "append"},
 		{"starts calls and settles none of those", changed(func(_ transcript.Store, c *transcript.Change) {

@@ -130,6 +130,12 @@ func claimChecks() []inboxCheck {
 		}},
 		{"claim-failed", "What could not be delivered is tried again after a while, and is dead after so many attempts.", func(b *inboxBench) {
 			claimed(b, "a")
+			fence := int64(5)
+			fail := func(attempts int) transcript.InputCommand {
+				cmd := fail(attempts)
+				cmd.Fail.Fence = fence
+				return cmd
+			}
 			for i := 1; i <= 3; i++ {
 				got := b.changes("a", fail(3))
 				if got.Attempts != i || got.LastError != "no luck" || (got.State == transcript.InputDead) != (i == 3) || got.NotBefore.Before(got.CreatedAt.Add(time.Minute)) {
@@ -138,18 +144,19 @@ func claimChecks() []inboxCheck {
 				if i == 3 {
 					break
 				}
-				b.commit(transcript.Change{Fence: 5, EndIdle: true}) // nothing waits that could be delivered yet
+				b.commit(transcript.Change{Fence: fence, EndIdle: true}) // nothing waits that could be delivered yet
 				if got := b.waiting(); len(got) != 0 {
 					b.Errorf("before its time there waits %v", got)
 				}
 				b.clock.Step(time.Minute)
 				b.same("what waits", b.waiting(), []any{talk})
-				b.commit(transcript.Change{Fence: 5, Begin: true})
-				b.changes("a", transcript.InputCommand{Claim: 5})
+				fence++
+				b.commit(transcript.Change{Fence: fence, Begin: true})
+				b.changes("a", transcript.InputCommand{Claim: fence})
 			}
 			b.same("what waits", lined(b.inputs()), []transcript.EntryID{})
 			b.admits(steer("b"))
-			b.changes("b", transcript.InputCommand{Claim: 5})
+			b.changes("b", transcript.InputCommand{Claim: fence})
 			if got := b.changes("b", fail(0)); got.State != transcript.InputDead {
 				b.Errorf("without another attempt: %+v", got)
 			}

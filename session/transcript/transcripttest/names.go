@@ -154,7 +154,54 @@ func statusChecks() []check {
 			for _, f := range b.facts(talk, before.LastSeq, 0) {
 				happened = append(happened, fmt.Sprint(f.Kind, " ", f.Entry, " ", f.To))
 			}
-			b.same("what happened", happened, []string{"status_changed  archived", "status_changed  active", "entry_appended c "})
+			b.same("what happened", happened, []string{"call_settled b ", "status_changed  archived", "status_changed  active", "entry_appended c "})
+		}},
+		{"archive-open", "What is archived leaves nothing open: calls are interrupted by the same commit, and a draft is given up. (case 5)", func(b *bench) {
+			b.create(talk)
+			b.commit(transcript.Change{Append: []transcript.NewEntry{asks("a"), calls("z", "c1", "c2", "c3"), calls("b", "c1", "c0")}})
+			b.commit(starts("z", "c2"))
+			b.commit(settles("z", "c3", transcript.CallSucceeded, `{}`))
+			b.commit(drafts(calls("d", "c9")))
+			if _, err := b.store.Fork(b.Context(), transcript.Fork{From: talk, To: other, ByReference: true}); err != nil {
+				b.Fatalf("Fork: %v", err)
+			}
+			before := b.load(talk)
+			b.refuses("with a version that it has not", transcript.Change{Version: before.Version + 1, Status: transcript.Archived}, as[*transcript.VersionError])
+			c := settles("b", "c1", transcript.CallDenied, "")
+			c.Status = transcript.Archived
+			b.commit(c)
+			if open := b.open(); len(open.Calls) > 0 || open.Draft != nil {
+				b.Errorf("open are %+v", open)
+			}
+			if all, err := b.store.Unfinished(b.Context(), "", 10); err != nil || len(all) > 0 {
+				b.Errorf("unfinished are %v, %v", all, err)
+			}
+			for at, want := range map[transcript.CallAddress]transcript.CallStatus{
+				{Entry: "z", Call: "c1"}: transcript.CallInterrupted, {Entry: "z", Call: "c2"}: transcript.CallInterrupted, {Entry: "z", Call: "c3"}: transcript.CallSucceeded,
+				{Entry: "b", Call: "c1"}: transcript.CallDenied, {Entry: "b", Call: "c0"}: transcript.CallInterrupted, {Entry: "d", Call: "c9"}: transcript.CallInterrupted,
+			} {
+				if got := b.call(at.Entry, at.Call); got.Status != want {
+					b.Errorf("call %s of %s is %s, want %s", at.Call, at.Entry, got.Status, want)
+				}
+			}
+			if !b.get(talk, "d").Aborted {
+				b.Errorf("the draft is no entry that was given up")
+			}
+			var happened []string
+			for _, f := range b.facts(talk, before.LastSeq, 0) {
+				line := fmt.Sprint(f.Kind, " ", f.Entry)
+				if f.Call != nil {
+					line += fmt.Sprint(" ", f.Call.ID, " ", f.Call.Status)
+				}
+				happened = append(happened, line)
+			}
+			b.same("what happened", happened, []string{
+				"call_settled b c1 denied", "call_settled z c1 interrupted", "call_settled z c2 interrupted", "call_settled b c0 interrupted", "entry_aborted d", "status_changed ",
+			})
+			b.commit(transcript.Change{Status: transcript.Active})
+			b.commit(settles("z", "c1", transcript.CallInterrupted, "")) // is
+			b.sound(talk)
+			b.sound(other)
 		}},
 		{"delete", "One that is deleted is gone for everybody, from every list, and takes nothing; others stay. (invariant 12)", func(b *bench) {
 			b.create(talk)

@@ -100,7 +100,7 @@ func turnChecks() []check {
 			}
 			b.sound(talk)
 		}},
-		{"turn-ended", "What comes after the end of its turn is ErrFenced, but for what had been written.", func(b *bench) {
+		{"turn-ended", "What comes after the end of its turn is ErrFenced, its beginning too, but for what had been written. (case 3)", func(b *bench) {
 			prepared(b)
 			first := transcript.Change{Fence: 5, Append: []transcript.NewEntry{asks("c")}}
 			b.commit(first)
@@ -114,12 +114,18 @@ func turnChecks() []check {
 			if done := b.commit(first); !done.Retried {
 				b.Errorf("a repeated append is no retry")
 			}
-			b.commit(transcript.Change{Fence: 5, Begin: true, Append: []transcript.NewEntry{asks("e")}}) // the same goes on
-			if t := b.load(talk); !t.InTurn || t.Fence != 5 {
+			b.refuses("its beginning, late", transcript.Change{Fence: 5, Begin: true}, is(transcript.ErrFenced), string(talk))
+			for what, c := range writes() {
+				c.Fence, c.Begin = 5, true
+				b.refuses("its beginning with "+what, c, is(transcript.ErrFenced), string(talk))
+			}
+			if t := b.load(talk); t.InTurn || t.Fence != 5 {
 				b.Errorf("got %+v", t)
 			}
-			b.commit(transcript.Change{Fence: 5, End: true})
 			b.grow(talk, head(), "f") // of none
+			b.commit(transcript.Change{Fence: 6, Begin: true})
+			b.refuses("its beginning, while a newer one is under way", transcript.Change{Fence: 5, Begin: true}, is(transcript.ErrFenced), string(talk))
+			b.commit(transcript.Change{Fence: 6, End: true})
 		}},
 	}
 }

@@ -1,0 +1,98 @@
+package transcript
+
+import (
+	"context"
+
+	"github.com/bunkroom/bunkroom/access"
+)
+
+// Deliver says what is to be said now: between two steps of the turn, or,
+// with stop, where it would end; see [Deliver] for the rule. What comes while it looks waits for the next time.
+// Of several that go to different places it says only the first ones that go to one. It
+// writes nothing: until [Turn.Promote] has said them, or another commit, they wait, whatever becomes of the turn.
+// ErrFenced: the turn has ended, or is lost.
+func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
+	if err := t.mayAct(); err != nil {
+		return nil, err
+	}
+	row, err := t.turns.store.Load(ctx, t.conversation)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := t.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen := Deliver(waiting, Boundary{
+		Cutoff: row.LastSeq, Stop: stop, Single: t.turns.single, Held: row.Held, Fence: t.fence, Now: t.now(),
+	})
+	for i, in := range chosen {
+		if !in.joins(chosen[0]) {
+			return chosen[:i], nil
+		}
+	}
+	return chosen, nil
+}
+
+// waiting are all inputs that wait.
+func (t *Turn) waiting(ctx context.Context) (all []Input, err error) {
+	after := EntryID("")
+	for {
+		page, err := t.turns.inbox.Inputs(ctx, t.conversation, after, MaxListed)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < MaxListed {
+			return all, nil
+		}
+		after = page[len(page)-1].Entry.ID
+	}
+}
+
+// joins reports whether it goes where another does, so that one commit can say both.
+func (in Input) joins(other Input) bool { return in.After == other.After && in.Ref == other.Ref }
+
+// Promote says what [Turn.Deliver] has given, in one commit: each becomes an
+// entry, of this turn where it is of none, and waits no more. They follow what they are for: an entry, or the place of a ref, which
+// moves with them and is made where it is not there; else the head. The head goes along. Without inputs it does nothing.
+//
+// *TooLateError and *InputConflictError: one was taken back or edited meanwhile; ask Deliver again. ErrHeld:
+// nothing is delivered any more. ErrFenced: the turn has ended, or is lost. Then all of them wait on.
+func (t *Turn) Promote(ctx context.Context, inputs ...Input) (Committed, error) {
+	if len(inputs) == 0 {
+		return Committed{}, nil
+	}
+	c := Change{After: inputs[0].After}
+	for _, in := range inputs {
+		if !in.joins(inputs[0]) {
+			return Committed{}, &access.FieldError{Field: "inputs", Rule: "all for one place"}
+		}
+		e := in.Entry
+		if e.Turn == "" {
+			e.Turn = t.id
+		}
+		c.Append, c.Promote = append(c.Append, e), append(c.Promote, e.ID)
+	}
+	if err := t.mayAct(); err != nil {
+		return Committed{}, err
+	}
+	if name := inputs[0].Ref; name != "" {
+		refs, err := t.turns.store.Refs(ctx, t.conversation)
+		if err != nil {
+			return Committed{}, err
+		}
+		moved := RefChange{Name: name, To: After(c.Append[len(c.Append)-1].ID)}
+		for _, r := range refs {
+			if r.Name != name {
+				continue
+			}
+			moved.Version = r.Version
+			if c.After.IsZero() {
+				c.After = r.At
+			}
+		}
+		c.Refs = []RefChange{moved}
+	}
+	return t.write(ctx, c)
+}

@@ -1,0 +1,63 @@
+package transcript
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+// TagOf is the sandbox.Cmd.Tag of what a turn starts. It has the digits of a
+// hash in place of the conversation, whose id may be longer than a tag.
+func TagOf(conversation access.ConversationID, fence int64) string {
+	digest := sha256.Sum256([]byte(conversation))
+	return fmt.Sprintf("turn-%s-%d", hex.EncodeToString(digest[:16]), fence)
+}
+
+// EndOlder ends what a conversation's turn of that fence has started in a
+// machine under [TagOf]; it is what [TurnsConfig].EndProcesses does for each machine that the conversation's turns use.
+func EndOlder(ctx context.Context, r sandbox.Reaper, machine sandbox.Ref, conversation access.ConversationID, last int64) error {
+	return r.Reap(ctx, machine, TagOf(conversation, last))
+}
+
+// Sandbox is sb as the turn uses it: what is started bears the turn's tag, and
+// is stopped, unless it is Detached, as the turn's context ends. Nothing is started any more then: ErrFenced.
+// Where sb gives processes a tag of its own, as that of a session's work does, it is that by which they are found.
+func (t *Turn) Sandbox(sb sandbox.Sandbox) sandbox.Sandbox { return turnSandbox{sb, t} }
+
+type turnSandbox struct {
+	sandbox.Sandbox
+	turn *Turn
+}
+
+func (s turnSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
+	if err := s.turn.mayAct(); err != nil {
+		return nil, err
+	}
+	if cause := context.Cause(s.turn.ctx); cause != nil {
+		return nil, fmt.Errorf("transcript: %s: turn %d: %w", s.turn.conversation, s.turn.fence, cause)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(s.turn.ctx, func() { cancel(context.Cause(s.turn.ctx)) })
+	c.Tag = TagOf(s.turn.conversation, s.turn.fence)
+	p, err := s.Sandbox.Start(ctx, c)
+	if err != nil {
+		unhook()
+		cancel(nil)
+		return nil, err
+	}
+	return p, nil
+}
+
+// As passes on the powers that start nothing.
+func (s turnSandbox) As(target any) bool {
+	if t, ok := target.(*sandbox.Symlinker); ok {
+		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
+		*t = power
+		return has
+	}
+	return false
+}
