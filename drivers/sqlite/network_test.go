@@ -11,7 +11,7 @@ import (
 )
 
 // A file on a network file system is refused by path, also where a link leads
-// there, and nothing is created. An unknown file system is an error and no yes.
+// there, and nothing is created. An unknown file system is an error and no yes. (case 6)
 func TestNetworkFileSystemsAreRefused(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

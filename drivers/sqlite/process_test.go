@@ -42,6 +42,9 @@ func child(role string, args []string) error {
 		opened, err := spawnMany(ctx, db)
 		fmt.Println(opened)
 		return err
+	case "talk":
+		by, err := strconv.Atoi(args[1])
+		return errors.Join(err, talkMuch(ctx, db, by))
 	case "lock":
 		tx, err := db.SQL().BeginTx(ctx, nil)
 		if err != nil {

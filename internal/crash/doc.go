@@ -11,8 +11,13 @@
 // after each statement that has written, and before the COMMIT. What the books
 // must say is reckoned from what each process has told of its works as it went along.
 //
+// Transcripts and inboxes have stories of their own, in
+// [github.com/bunkroom/bunkroom/internal/crash/talk], which need no machine: what a process
+// leaves that dies in a write is compared, to the last row, with what there was
+// before that write and after it in a telling that nobody has broken off.
+//
 // By default every place is tried on SQLite but for those of money, of which a
-// sample is, as is of all places on Postgres, drawn from a seed that the test
+// sample is, as is of those of transcripts and of all places on Postgres, drawn from a seed that the test
 // logs: one of each kind first. What is left out is tried with
 //
 //	go test ./internal/crash -all

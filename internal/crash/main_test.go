@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	all  = flag.Bool("all", false, "die at every place of money and on Postgres, too, and at 20 random moments of each story")
+	all  = flag.Bool("all", false, "die at every place of money, of transcripts and on Postgres, too, and at 20 random moments of each story")
 	seed = flag.Uint64("seed", 0, "draws the sample and the random moments; 0 draws a seed")
 )
 
@@ -43,13 +43,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// host builds the program that is killed, without the race detector: that
-// would take most of the time, and has nothing to look for in a process that dies.
+// host is the program that is killed, which needs bwrap for its machines.
 func host(t testing.TB) string {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		need.Missing(t, need.Bwrap, "no bwrap on PATH")
 	}
+	return built(t)
+}
+
+// built builds the program, without the race detector: that would take most of
+// the time, and has nothing to look for in a process that dies.
+func built(t testing.TB) string {
+	t.Helper()
 	program.once.Do(func() {
 		if program.dir, program.err = os.MkdirTemp("", "bunkroom-crash-"); program.err != nil {
 			return

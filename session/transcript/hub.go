@@ -98,6 +98,7 @@ const (
 
 // Progress is something that happens while a call runs, for those who look
 // on; it is not kept. It has the whole call in every phase, so that whoever comes late or has lost one knows what runs.
+// It may come before the facts that it is about, or after them, which have the whole call too.
 type Progress struct {
 	Entry EntryID
 	Call  Call
@@ -105,7 +106,8 @@ type Progress struct {
 	Data  json.RawMessage // what the tool says; any JSON
 }
 
-// Publish tells those who watch a conversation now. It never waits for a reader.
+// Publish tells those who watch a conversation now, in this process: a [Relay]
+// does not pass it on. It never waits for a reader. Readers share what it is given, and nobody writes to that any more.
 func (h *Hub) Publish(conversation access.ConversationID, p Progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

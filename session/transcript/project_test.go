@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,9 @@ func strict(messages []transcript.Message) error {
 				if m.Role != transcript.RoleAssistant {
 					return fmt.Errorf("message %d: a %s calls", i, m.Role)
 				}
+				if slices.Contains(waiting, p.Call.ID) {
+					return fmt.Errorf("message %d calls %s twice", i, p.Call.ID)
+				}
 				waiting = append(waiting, p.Call.ID)
 			}
 			if (p.Type == transcript.PartText || p.Type == transcript.PartThinking) && p.Blob == nil && strings.TrimSpace(p.Text()) == "" {
@@ -63,6 +67,7 @@ func TestStrictRefuses(t *testing.T) {
 		"a result without a call":    {{Role: transcript.RoleUser, Parts: text}, result},
 		"a result too many":          {{Role: transcript.RoleAssistant, Parts: calls}, result, result},
 		"a result too late":          {{Role: transcript.RoleAssistant, Parts: calls}, {Role: transcript.RoleUser, Parts: text}, result},
+		"two calls of one name":      {{Role: transcript.RoleAssistant, Parts: []transcript.Part{calls[0], calls[0]}}, result, result},
 		"an empty message":           {{Role: transcript.RoleUser}},
 		"an empty text":              {{Role: transcript.RoleUser, Parts: []transcript.Part{transcript.TextPart(" ")}}},
 		"a user that calls":          {{Role: transcript.RoleUser, Parts: calls}, result},

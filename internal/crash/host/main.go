@@ -4,6 +4,7 @@
 //
 //	host -play end -root DIR -events FILE -sqlite FILE [-die "commit 1 after"]
 //	host -recover end -root DIR -events FILE -sqlite FILE < scene
+//	host -talk append -sqlite FILE [-die "commit 1 after"]
 //
 // It says what it does on its standard output, a JSON object a line.
 package main
@@ -24,6 +25,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.play, "play", "", "the story to play")
 	flag.StringVar(&o.recover, "recover", "", "the story that was being played")
+	flag.StringVar(&o.talk, "talk", "", "or the story of transcripts to tell, in a database that was migrated")
 	flag.StringVar(&o.root, "root", "", "the directory of the machines")
 	flag.StringVar(&o.sqlite, "sqlite", "", "the database's file")
 	flag.StringVar(&o.postgres, "postgres", "", "or its data source name")
@@ -41,6 +43,7 @@ func main() {
 
 type options struct {
 	play, recover    string
+	talk             string
 	root             string
 	sqlite, postgres string
 	events, die      string
@@ -65,6 +68,9 @@ func say(m message) {
 }
 
 func run(ctx context.Context, o options) error {
+	if o.talk != "" {
+		return tell(ctx, o)
+	}
 	name := o.play + o.recover
 	s, ok := stories()[name]
 	if !ok || (o.play == "") == (o.recover == "") {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +45,7 @@ func within(ctx context.Context) *inside {
 // ran notes that a statement has run. A transaction is one goroutine's.
 func (in *inside) ran(statement string, err error) {
 	statement = strings.TrimSpace(statement)
-	if in == nil || err != nil || !strings.HasPrefix(statement, "INSERT") && !strings.HasPrefix(statement, "WITH") && !strings.HasPrefix(statement, "UPDATE") {
+	if in == nil || err != nil || !slices.ContainsFunc([]string{"INSERT", "WITH", "UPDATE", "DELETE"}, func(word string) bool { return strings.HasPrefix(statement, word) }) {
 		return
 	}
 	in.wrote++
@@ -112,12 +113,31 @@ type fullConn interface {
 type conn struct {
 	fullConn
 	inTx bool
+	said *inside // of a transaction that is begun by words: the call that wrote last
 }
 
 // ran notes that a statement has run, if it is one of a transaction.
 func (c *conn) ran(ctx context.Context, statement string, err error) {
-	if c.inTx {
-		within(ctx).ran(statement, err)
+	if !c.inTx {
+		return
+	}
+	if in := within(ctx); in != nil {
+		c.said = in
+		in.ran(statement, err)
+	}
+}
+
+// word is before a statement that may be one of those by which a transaction
+// begins or ends where there is no driver.Tx. What commits it is of no call.
+func (c *conn) word(statement string) {
+	switch statement {
+	case "BEGIN IMMEDIATE":
+		c.inTx, c.said = true, nil
+	case "COMMIT":
+		c.said.commits()
+		c.inTx = false
+	case "ROLLBACK":
+		c.inTx = false
 	}
 }
 
@@ -189,6 +209,7 @@ type stmt struct {
 }
 
 func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	s.conn.word(s.query)
 	r, err := s.fullStmt.ExecContext(ctx, args)
 	s.conn.ran(ctx, s.query, err)
 	return r, err
