@@ -25,8 +25,8 @@ const forkHead = `INSERT INTO bunkroom_transcripts AS t (conversation, status, v
 	SELECT ?1, 'active', 1, s.last_seq + 1, s.head_id, s.tree, s.head_branch, s.head_depth,
 		s.head_context, s.head_whole, s.head_input, s.head_output, s.head_cache_read, s.head_cache_write, s.head_cost,
 		s.head_input, s.head_output, s.head_cache_read, s.head_cache_write, s.head_cost,
-		s.conversation, s.head_id, s.last_seq, TRUE, s.tree, s.head_branch, s.head_depth, s.last_seq, c.at, c.at
-	FROM bunkroom_transcripts AS s CROSS JOIN (SELECT COALESCE(NOW(), ?4) AS at LIMIT 1) AS c
+		s.conversation, s.head_id, s.last_seq, TRUE, s.tree, s.head_branch, s.head_depth, s.last_seq, n.at, n.at
+	FROM bunkroom_transcripts AS s CROSS JOIN (SELECT COALESCE(NOW(), ?4) AS at LIMIT 1) AS n
 	WHERE s.conversation = ?2 AND s.status <> 'deleted' AND s.base_seq = 0 AND s.head_depth > 0 AND s.head_tree = s.tree
 	AND (CAST(?3 AS text) = '' OR s.head_id = ?3) AND NOT EXISTS (SELECT 1 FROM bunkroom_transcript_labels AS l WHERE l.tree = s.tree) FOR KEY SHARE
 	ON CONFLICT DO NOTHING
