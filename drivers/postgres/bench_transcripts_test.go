@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,7 @@ func twoPools(b *testing.B) (ours, theirs *postgres.DB, raw *sql.DB) {
 
 // saidByHand is an append of as many entries by hand, prepared: one statement, of the
 // same rows under the same conditions, with the same content recognised by the same hash.
+// Both sides have a context that ends, as a request's does.
 func saidByHand(b *testing.B, raw *sql.DB, n int) func(c access.ConversationID) error {
 	b.Helper()
 	rows := `SELECT 0 AS i, CAST($11 AS text) AS id, '' AS parent, CAST($12 AS text) AS hash, CAST($13 AS bigint) AS bytes, 0 AS input, 0 AS output, 0 AS cost, CAST($14 AS text) AS preview, CAST($15 AS text) AS body`
@@ -113,7 +115,7 @@ func saidByHand(b *testing.B, raw *sql.DB, n int) func(c access.ConversationID) 
 		var v [11]int64
 		var head string
 		var depth int64
-		return st.QueryRow(args...).Scan(&v[0], &v[1], &head, &depth, &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10])
+		return st.QueryRowContext(b.Context(), args...).Scan(&v[0], &v[1], &head, &depth, &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10])
 	}
 }
 
@@ -122,7 +124,7 @@ func appends(b *testing.B, n int) {
 	hand, mine, other := saidByHand(b, raw, n), talk(b, db.Transcripts(), 1), talk(b, theirs.Transcripts(), 1)
 	b.ReportAllocs()
 	compare(b, func() error {
-		_, err := db.Transcripts().Commit(context.Background(), transcript.Change{Conversation: mine, Append: sayings(n)})
+		_, err := db.Transcripts().Commit(b.Context(), transcript.Change{Conversation: mine, Append: sayings(n)})
 		return err
 	}, func() error { return hand(other) })
 }
@@ -131,21 +133,36 @@ func BenchmarkTranscriptAppend(b *testing.B) { appends(b, 1) }
 
 func BenchmarkTranscriptBatch(b *testing.B) { appends(b, 100) }
 
+// writers are what 64 writers take who append four entries each.
+type writers struct{ each []time.Duration }
+
+func (c *writers) write(write func(writer int) error) error {
+	errs, took := make([]error, 64), make([][4]time.Duration, 64)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			for n := range took[i] {
+				start := time.Now()
+				errs[i] = errors.Join(errs[i], write(i))
+				took[i][n] = time.Since(start)
+			}
+		})
+	}
+	all.Wait()
+	for _, t := range took {
+		c.each = append(c.each, t[:]...)
+	}
+	return errors.Join(errs...)
+}
+
+// p99 is what all but one of a hundred take at most.
+func (c *writers) p99() time.Duration {
+	slices.Sort(c.each)
+	return c.each[len(c.each)*99/100]
+}
+
 // Sixty-four writers append four entries each, on one conversation and on their own.
 func BenchmarkTranscriptCrowd(b *testing.B) {
-	atOnce := func(write func(writer int) error) error {
-		errs := make([]error, 64)
-		var all sync.WaitGroup
-		for i := range errs {
-			all.Go(func() {
-				for range 4 {
-					errs[i] = errors.Join(errs[i], write(i))
-				}
-			})
-		}
-		all.Wait()
-		return errors.Join(errs...)
-	}
 	for _, trees := range []int{1, 64} {
 		b.Run(fmt.Sprint(trees), func(b *testing.B) {
 			db, theirs, raw := twoPools(b)
@@ -154,12 +171,14 @@ func BenchmarkTranscriptCrowd(b *testing.B) {
 			for range trees {
 				mine, other = append(mine, talk(b, db.Transcripts(), 1)), append(other, talk(b, theirs.Transcripts(), 1))
 			}
+			var ours, hands writers
 			compare(b, func() error {
-				return atOnce(func(i int) error {
-					_, err := db.Transcripts().Commit(context.Background(), transcript.Change{Conversation: mine[i%trees], Append: sayings(1)})
+				return ours.write(func(i int) error {
+					_, err := db.Transcripts().Commit(b.Context(), transcript.Change{Conversation: mine[i%trees], Append: sayings(1)})
 					return err
 				})
-			}, func() error { return atOnce(func(i int) error { return hand(other[i%trees]) }) })
+			}, func() error { return hands.write(func(i int) error { return hand(other[i%trees]) }) })
+			b.ReportMetric(float64(ours.p99())/float64(hands.p99()), "p99-ratio")
 		})
 	}
 }
@@ -225,10 +244,49 @@ func BenchmarkTranscriptFork(b *testing.B) {
 	c := talk(b, s, 100_000)
 	b.ReportAllocs()
 	compare(b, func() error {
-		_, err := s.Fork(context.Background(), transcript.Fork{To: access.ConversationID(id.New()), From: c, ByReference: true})
+		_, err := s.Fork(b.Context(), transcript.Fork{To: access.ConversationID(id.New()), From: c, ByReference: true})
 		return err
 	}, func() error {
-		_, err := s.Commit(context.Background(), transcript.Change{Conversation: c, Append: sayings(1)})
+		_, err := s.Commit(b.Context(), transcript.Change{Conversation: c, Append: sayings(1)})
 		return err
 	})
+}
+
+// What a model is given, of ten thousand entries that were compacted at nine thousand.
+func BenchmarkTranscriptContext(b *testing.B) {
+	db := migrated(b)
+	s := db.Transcripts()
+	c := talk(b, s, 10_000)
+	page, err := s.Path(b.Context(), transcript.PathQuery{Conversation: c, Limit: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	compaction := transcript.NewEntry{ID: "compaction", Kind: transcript.KindCompaction, Compaction: &transcript.Compaction{Summary: "much was said", FirstKept: page.Entries[999].ID}}
+	if _, err := s.Commit(b.Context(), transcript.Change{Conversation: c, Append: []transcript.NewEntry{compaction}}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		found, err := s.Context(b.Context(), c, transcript.Position{}, 2000)
+		if err != nil || len(found) != 1001 {
+			b.Fatal(len(found), err)
+		}
+	}
+}
+
+// What an entry takes of the tables and their indexes, in a conversation of ten and in one of ten thousand.
+func BenchmarkTranscriptBytes(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			db, entries := migrated(b), 0
+			for b.Loop() {
+				for range max(1, 10_000/n) { // as many in all
+					talk(b, db.Transcripts(), n)
+					entries += n
+				}
+			}
+			size := count(b, db, `SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class AS c WHERE c.relname LIKE 'bunkroom_transcript%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)`)
+			b.ReportMetric(float64(size)/float64(entries), "bytes/entry")
+		})
+	}
 }

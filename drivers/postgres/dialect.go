@@ -72,8 +72,17 @@ func text(statement string) string {
 	parts := strings.Split(statement, "?") // no statement has one in quotes
 	var b strings.Builder
 	b.WriteString(parts[0])
-	for i, part := range parts[1:] {
-		b.WriteString("$" + strconv.Itoa(i+1) + part)
+	last := 0
+	for _, part := range parts[1:] {
+		rest := strings.TrimLeft(part, "0123456789")
+		number := part[:len(part)-len(rest)]
+		if n, err := strconv.Atoi(number); err == nil {
+			last = max(last, n)
+		} else {
+			last++
+			number = strconv.Itoa(last)
+		}
+		b.WriteString("$" + number + rest)
 	}
 	return b.String()
 }

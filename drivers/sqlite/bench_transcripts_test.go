@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,19 +152,32 @@ func BenchmarkTranscriptAppend(b *testing.B) { appends(b, 1) }
 
 func BenchmarkTranscriptBatch(b *testing.B) { appends(b, 100) }
 
-// atOnce has 64 writers append four entries each.
-func atOnce(write func(writer int) error) error {
-	errs := make([]error, 64)
+// writers are what 64 writers take who append four entries each.
+type writers struct{ each []time.Duration }
+
+func (c *writers) write(write func(writer int) error) error {
+	errs, took := make([]error, 64), make([][4]time.Duration, 64)
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
-			for range 4 {
+			for n := range took[i] {
+				start := time.Now()
 				errs[i] = errors.Join(errs[i], write(i))
+				took[i][n] = time.Since(start)
 			}
 		})
 	}
 	all.Wait()
+	for _, t := range took {
+		c.each = append(c.each, t[:]...)
+	}
 	return errors.Join(errs...)
+}
+
+// p99 is what all but one of a hundred take at most.
+func (c *writers) p99() time.Duration {
+	slices.Sort(c.each)
+	return c.each[len(c.each)*99/100]
 }
 
 func BenchmarkTranscriptCrowd(b *testing.B) {
@@ -179,12 +193,14 @@ func BenchmarkTranscriptCrowd(b *testing.B) {
 			for range trees {
 				mine, other = append(mine, talk(b, db.Transcripts(), 1)), append(other, talk(b, theirs.Transcripts(), 1))
 			}
+			var ours, hands writers
 			compare(b, func() error {
-				return atOnce(func(i int) error {
+				return ours.write(func(i int) error {
 					_, err := db.Transcripts().Commit(context.Background(), transcript.Change{Conversation: mine[i%trees], Append: sayings(1)})
 					return err
 				})
-			}, func() error { return atOnce(func(i int) error { return hand.append(other[i%trees], sayings(1)) }) })
+			}, func() error { return hands.write(func(i int) error { return hand.append(other[i%trees], sayings(1)) }) })
+			b.ReportMetric(float64(ours.p99())/float64(hands.p99()), "p99-ratio")
 		})
 	}
 }
@@ -273,4 +289,27 @@ func BenchmarkTranscriptFork(b *testing.B) {
 		_, err := s.Commit(context.Background(), transcript.Change{Conversation: c, Append: sayings(1)})
 		return err
 	})
+}
+
+// What an entry takes of the file, in a conversation of ten and in one of ten thousand.
+func BenchmarkTranscriptBytes(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			db, _ := pair(b)
+			size := func() (bytes int64) {
+				if err := db.SQL().QueryRow(`SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())`).Scan(&bytes); err != nil {
+					b.Fatal(err)
+				}
+				return bytes
+			}
+			before, entries := size(), 0
+			for b.Loop() {
+				for range max(1, 10_000/n) { // as many in all
+					talk(b, db.Transcripts(), n)
+					entries += n
+				}
+			}
+			b.ReportMetric(float64(size()-before)/float64(entries), "bytes/entry")
+		})
+	}
 }

@@ -15,8 +15,8 @@ type Dialect struct {
 	// argument, a JSON array, is an array of each, and "IN IDS(?)" asks whether
 	// something is in its argument, a JSON array of texts; "ROWS(payer text, n bigint)"
 	// is a table of such columns, see [Tables] and Arrays; "PACKED('a', x)" is a
-	// JSON array, of an object {"a": x} for each row of a group; any other "?" is
-	// an argument, NOW() the database's clock in microseconds (to be said as
+	// JSON array, of an object {"a": x} for each row of a group; "?2" is the
+	// second argument, any other "?" the one after the greatest that came before, NOW() the database's clock in microseconds (to be said as
 	// NULL where that of [Config] is to be used), and FOR SHARE, FOR KEY
 	// SHARE and FOR UPDATE stand where the rows that are read must stay as they
 	// are until the transaction ends.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -35,18 +34,27 @@ func appendable(c transcript.Change, sealed []transcript.Sealed) bool {
 	return bytes <= transcript.MaxBatchBytes
 }
 
-const moveHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?, version = t.version + 1,
-	head_was = t.head_id, head_id = ?, head_depth = t.head_depth + ?,
-	head_input = t.head_input + ?, head_output = t.head_output + ?, head_cache_read = t.head_cache_read + ?, head_cache_write = t.head_cache_write + ?, head_cost = t.head_cost + ?,
-	entries = t.entries + ?, bytes = t.bytes + ?,
-	input = t.input + ?, output = t.output + ?, cache_read = t.cache_read + ?, cache_write = t.cache_write + ?, cost = t.cost + ?,
-	open_calls = t.open_calls + ?, updated_at = COALESCE(NOW(), ?)
-	WHERE t.conversation = ? AND t.status <> 'deleted' AND t.status = 'active' AND t.head_tip AND t.draft = ''
-	AND CASE WHEN CAST(? AS bigint) = 0 THEN NOT t.in_turn ELSE t.in_turn AND t.fence = ? END
-	AND (CAST(? AS text) = '' OR t.head_id = ?) AND (CAST(? AS bigint) = 0 OR t.version = ?) AND (CAST(? AS bigint) = 0 OR t.bytes + ? <= ?)
+// moveHead has its arguments by number, as some stand in several places: see args.
+const moveHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?1, version = t.version + 1,
+	head_was = t.head_id, head_id = ?2, head_depth = t.head_depth + ?1,
+	head_input = t.head_input + ?3, head_output = t.head_output + ?4, head_cache_read = t.head_cache_read + ?5, head_cache_write = t.head_cache_write + ?6, head_cost = t.head_cost + ?7,
+	entries = t.entries + ?1, bytes = t.bytes + ?8,
+	input = t.input + ?3, output = t.output + ?4, cache_read = t.cache_read + ?5, cache_write = t.cache_write + ?6, cost = t.cost + ?7,
+	open_calls = t.open_calls + ?9, updated_at = COALESCE(NOW(), ?10)
+	WHERE t.conversation = ?11 AND t.status <> 'deleted' AND t.status = 'active' AND t.head_tip AND t.draft = ''
+	AND CASE WHEN CAST(?12 AS bigint) = 0 THEN NOT t.in_turn ELSE t.in_turn AND t.fence = ?12 END
+	AND (CAST(?13 AS text) = '' OR t.head_id = ?13) AND (CAST(?14 AS bigint) = 0 OR t.version = ?14) AND (CAST(?15 AS bigint) = 0 OR t.bytes + ?8 <= ?15)
 	AND (t.base_seq = 0 OR NOT EXISTS (SELECT 1 FROM bunkroom_transcript_reads AS r JOIN bunkroom_transcript_entries AS x ON x.tree = r.source
 		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id IN IDS(?)))
-	RETURNING ` + treeColumns + `, head_was`
+	RETURNING ` + movedPlace + `, ` + movedTexts + `, ` + movedNumbers + `, CASE WHEN by_reference THEN 1 ELSE 0 END AS reads_on, CASE WHEN held THEN 1 ELSE 0 END AS kept_back`
+
+// What moveHead answers with: where the head is, and what of the transcript is not known to who moves it.
+const (
+	movedPlace   = `tree, head_branch, head_depth, head_context, head_whole, head_input, head_output, head_cache_read, head_cache_write, head_cost, head_was`
+	movedTexts   = `from_conversation, from_entry`
+	movedNumbers = `last_seq, version, fence, entries, bytes, input, output, cache_read, cache_write, cost,
+		began_input, began_output, began_cache_read, began_cache_write, began_cost, from_seq, created_at, updated_at`
+)
 
 const (
 	intoEntries = `INSERT INTO bunkroom_transcript_entries (tree, seq, id, branch, depth, parent, kind, turn, actor, hash, bytes, calls,
@@ -119,13 +127,10 @@ func (a *appending) args(s *store) []any {
 	if a.Expect == a.After {
 		expect = string(a.Expect.Entry)
 	}
-	args := make([]any, 0, 32)
-	args = append(args, n, a.ids[n-1], n)
+	args := make([]any, 0, 40)
+	args = append(args, n, a.ids[n-1])
 	args = append(args, usageArgs(a.usage)...)
-	args = append(args, n, a.bytes)
-	args = append(args, usageArgs(a.usage)...)
-	return append(args, a.open, s.own(), string(a.Conversation), a.Fence, a.Fence, expect, expect, a.Version, a.Version,
-		a.MaxBytes, a.bytes, a.MaxBytes, idsJSON(a.ids))
+	return append(args, a.bytes, a.open, s.own(), string(a.Conversation), a.Fence, expect, a.Version, a.MaxBytes, idsJSON(a.ids))
 }
 
 // errRefused says that a condition of an append does not hold.
@@ -176,78 +181,63 @@ func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on 
 	return s.store.fault(errors.Join(session.ErrUnknown, err))
 }
 
-// moved is what moveHead answers with.
-func moved(row *sql.Row) (t *tree, was transcript.EntryID, err error) {
-	t = &tree{}
-	into, done := t.into()
-	switch err := row.Scan(append(into, str(&was))...); {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, "", errRefused
-	case err != nil:
-		return nil, "", err
-	}
-	done()
-	return t, was, nil
+// moved is the transcript whose head was moved, and where that is if it was asked for.
+type moved struct {
+	tree
+	was     transcript.EntryID
+	numbers [20]int64
 }
 
-// appendOnce is one statement.
-func (p place) appendOnce(ctx context.Context, a *appending) (*tree, error) {
-	var text strings.Builder
-	args := a.args(p.store)
-	entries, more := p.store.table(movedEntries, a.columns()...)
-	text.WriteString("WITH t AS (" + moveHead + "), e AS (" + entries + ")")
-	args = append(args, more...)
-	if len(a.calls) > 0 {
-		calls, more := p.store.table(movedCalls, callColumns(a.calls)...)
-		text.WriteString(", c AS (" + calls + ")")
-		args = append(args, more...)
-	}
-	text.WriteString(" SELECT " + treeColumns + ", head_was FROM t")
-	t, _, err := moved(p.row(ctx, text.String(), args...))
-	return t, err
+// place is where a scan puts movedPlace.
+func (m *moved) place() []any {
+	return append([]any{&m.key, &m.head.branch, &m.head.depth, &m.at.context, &m.at.whole}, append(usageInto(&m.at.usage), (*string)(&m.was))...)
 }
 
-func (a *appending) columns() []column {
-	all := a.entries
-	return []column{
-		numbers(all, func(e *added) int64 { return e.i }), texts(all, func(e *added) transcript.EntryID { return e.ID }),
-		texts(all, func(e *added) transcript.EntryID { return e.parent }), texts(all, func(e *added) transcript.Kind { return e.Kind }),
-		texts(all, func(e *added) transcript.TurnID { return e.Turn }), texts(all, func(e *added) access.UserID { return e.Actor }),
-		texts(all, func(e *added) string { return e.Hash }), numbers(all, func(e *added) int64 { return e.Bytes }),
-		numbers(all, func(e *added) int { return len(e.Calls) }),
-		numbers(all, func(e *added) int64 { return e.after.Input }), numbers(all, func(e *added) int64 { return e.after.Output }),
-		numbers(all, func(e *added) int64 { return e.after.CacheRead }), numbers(all, func(e *added) int64 { return e.after.CacheWrite }),
-		numbers(all, func(e *added) int64 { return e.after.CostMicros }), texts(all, func(e *added) string { return e.Preview }),
-		texts(all, func(e *added) string { return string(e.Body) }),
-	}
+// texts is where it puts movedTexts.
+func (m *moved) texts() []any {
+	return []any{(*string)(&m.Lineage.Conversation), (*string)(&m.Lineage.At.Entry)}
 }
 
-func callColumns(all []addedCall) []column {
-	results := columnOf[addedCall, *string]{all, func(c *addedCall) *string { // one that is not there is NULL
-		if len(c.Result) == 0 {
-			return nil
-		}
-		text := string(c.Result)
-		return &text
-	}}
-	return []column{
-		numbers(all, func(c *addedCall) int64 { return c.i }), texts(all, func(c *addedCall) transcript.CallID { return c.ID }),
-		texts(all, func(c *addedCall) transcript.CallStatus { return c.Status }), flags(all, func(c *addedCall) bool { return c.Status.Settled() }), results,
+// done makes of the numbers, and of what a has asked for, what they are.
+func (m *moved) done(a *appending) {
+	n := m.numbers
+	usage := func(n []int64) transcript.Usage {
+		return transcript.Usage{Input: n[0], Output: n[1], CacheRead: n[2], CacheWrite: n[3], CostMicros: n[4]}
 	}
+	m.Conversation, m.Status, m.InTurn = a.Conversation, transcript.Active, a.Fence > 0
+	m.Head.Entry = transcript.EntryID(a.ids[len(a.ids)-1])
+	m.LastSeq, m.Version, m.Fence, m.Entries, m.Bytes, m.Usage, m.Inherited = n[0], n[1], n[2], n[3], n[4], usage(n[5:]), usage(n[10:])
+	m.Lineage.Seq, m.CreatedAt, m.UpdatedAt = n[15], time.UnixMicro(n[16]).UTC(), time.UnixMicro(n[17]).UTC()
+	m.Lineage.ByReference, m.Held = n[18] != 0, n[19] != 0
+	m.Lineage.At.Root = m.Lineage.Conversation != "" && m.Lineage.At.Entry == ""
+}
+
+// refused is err, or errRefused where no row was found that could be moved.
+func refused(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return errRefused
+	}
+	return err
 }
 
 // appendEach is a statement for the head, and one for some of the entries at a time.
 func (p place) appendEach(ctx context.Context, a *appending) (*tree, error) {
-	t, was, err := moved(p.row(ctx, moveHead, a.args(p.store)...))
-	if err != nil {
+	var m moved
+	into := append(m.place(), m.texts()...)
+	for i := range m.numbers {
+		into = append(into, &m.numbers[i])
+	}
+	if err := refused(p.row(ctx, moveHead, a.args(p.store)...).Scan(into...)); err != nil {
 		return nil, err
 	}
+	m.done(a)
+	t := &m.tree
 	rows := make([][]any, len(a.entries))
 	var calls [][]any
 	for i, e := range a.entries {
 		parent := e.parent
 		if i == 0 {
-			parent = was
+			parent = m.was
 		}
 		seq, at := t.LastSeq+e.i, sums{t.at.context, t.at.whole, t.at.usage.Add(e.after)}
 		rows[i] = entryArgs(t.key, seq, t.head.branch, t.head.depth+e.i, parent, at, t.UpdatedAt, e.NewEntry, e.Sealed)

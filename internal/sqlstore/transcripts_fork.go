@@ -13,6 +13,12 @@ func (s transcripts) Fork(ctx context.Context, f transcript.Fork) (transcript.Tr
 	if err := f.Check(); err != nil {
 		return transcript.Transcript{}, err
 	}
+	if forkable(f) {
+		row, err := s.forkOnce(ctx, f)
+		if !errors.Is(err, errRefused) {
+			return row, err
+		}
+	}
 	var row transcript.Transcript
 	err := s.change(ctx, func(ctx context.Context, on place, clock time.Time) (err error) {
 		row, err = on.fork(ctx, f, clock)
@@ -32,7 +38,7 @@ func (p place) fork(ctx context.Context, f transcript.Fork, clock time.Time) (ro
 		k     *knownEntry
 	)
 	if lost == nil {
-		if facts, k, err = p.forkable(ctx, source, f); err != nil {
+		if facts, k, err = p.forkFacts(ctx, source, f); err != nil {
 			return row, err
 		}
 		end, lost = f.End(facts)
@@ -70,8 +76,8 @@ func (p place) forked(ctx context.Context, f transcript.Fork, end transcript.Pos
 	return row, lost
 }
 
-// forkable are the facts that a fork rests on, and the entry.
-func (p place) forkable(ctx context.Context, source *tree, f transcript.Fork) (transcript.ForkFacts, *knownEntry, error) {
+// forkFacts are the facts that a fork rests on, and the entry.
+func (p place) forkFacts(ctx context.Context, source *tree, f transcript.Fork) (transcript.ForkFacts, *knownEntry, error) {
 	facts := transcript.ForkFacts{Source: source.Transcript, At: f.At}
 	if facts.At.IsZero() {
 		facts.At = source.Head

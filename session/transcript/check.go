@@ -71,12 +71,12 @@ func firstOf(checks ...func() error) error {
 func (c Change) checkAppend() error {
 	seen := make(map[EntryID]bool, len(c.Append))
 	for i, e := range c.Append {
-		field := fmt.Sprintf("Append[%d]", i)
-		if err := e.check(field); err != nil {
-			return err
+		err := e.check()
+		if err == nil && seen[e.ID] {
+			err = &access.FieldError{Field: "ID", Rule: "not the id of another of the change"}
 		}
-		if seen[e.ID] {
-			return &access.FieldError{Field: field + ".ID", Rule: "not the id of another of the change"}
+		if err != nil {
+			return within(fmt.Sprintf("Append[%d]", i), err)
 		}
 		seen[e.ID] = true
 	}
@@ -95,8 +95,8 @@ func (c Change) checkPromote() error {
 
 func (c Change) checkDrafts() error {
 	if c.Draft != nil {
-		if err := c.Draft.check("Draft"); err != nil {
-			return err
+		if err := c.Draft.check(); err != nil {
+			return within("Draft", err)
 		}
 		if err := c.Draft.After.Check("Draft.After"); err != nil {
 			return err
@@ -198,47 +198,55 @@ func checkName(field, name string) error {
 	return nil
 }
 
+// within is err with the field named in which it is: that is said only where there is one.
+func within(field string, err error) error {
+	if in, ok := err.(*access.FieldError); ok {
+		return &access.FieldError{Field: field + "." + in.Field, Rule: in.Rule}
+	}
+	return err
+}
+
 // check refuses an entry by its own content.
-func (e NewEntry) check(field string) error {
-	if err := access.CheckID(field+".ID", e.ID); err != nil {
+func (e NewEntry) check() error {
+	if err := access.CheckID("ID", e.ID); err != nil {
 		return err
 	}
-	if err := checkName(field+".Kind", string(e.Kind)); err != nil {
+	if err := checkName("Kind", string(e.Kind)); err != nil {
 		return err
 	}
-	if err := access.CheckOptionalID(field+".Turn", e.Turn); err != nil {
+	if err := access.CheckOptionalID("Turn", e.Turn); err != nil {
 		return err
 	}
-	if err := access.CheckOptionalID(field+".Actor", e.Actor); err != nil {
+	if err := access.CheckOptionalID("Actor", e.Actor); err != nil {
 		return err
 	}
 	u := e.Usage
 	switch {
 	case len(e.Parts) > 0 && !e.Kind.Message():
-		return &access.FieldError{Field: field + ".Parts", Rule: "only of messages"}
+		return &access.FieldError{Field: "Parts", Rule: "only of messages"}
 	case len(e.Parts) > MaxParts:
-		return &access.FieldError{Field: field + ".Parts", Rule: fmt.Sprintf("at most %d", MaxParts)}
+		return &access.FieldError{Field: "Parts", Rule: fmt.Sprintf("at most %d", MaxParts)}
 	case len(e.Payload) > 0 && !object(e.Payload):
-		return &access.FieldError{Field: field + ".Payload", Rule: "a JSON object"}
+		return &access.FieldError{Field: "Payload", Rule: "a JSON object"}
 	case min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CostMicros) < 0:
-		return &access.FieldError{Field: field + ".Usage", Rule: "not negative"}
+		return &access.FieldError{Field: "Usage", Rule: "not negative"}
 	case (e.Compaction != nil) != (e.Kind == KindCompaction):
-		return &access.FieldError{Field: field + ".Compaction", Rule: "given of a compaction, and of nothing else"}
+		return &access.FieldError{Field: "Compaction", Rule: "given of a compaction, and of nothing else"}
 	case (e.State != nil) != (e.Kind == KindState):
-		return &access.FieldError{Field: field + ".State", Rule: "given of a state, and of nothing else"}
+		return &access.FieldError{Field: "State", Rule: "given of a state, and of nothing else"}
 	}
 	if c := e.Compaction; c != nil {
 		if c.TokensBefore < 0 {
-			return &access.FieldError{Field: field + ".Compaction.TokensBefore", Rule: "not negative"}
+			return &access.FieldError{Field: "Compaction.TokensBefore", Rule: "not negative"}
 		}
-		if err := access.CheckOptionalID(field+".Compaction.FirstKept", c.FirstKept); err != nil {
+		if err := access.CheckOptionalID("Compaction.FirstKept", c.FirstKept); err != nil {
 			return err
 		}
 		if len(c.Pinned) > MaxPinned {
-			return &access.FieldError{Field: field + ".Compaction.Pinned", Rule: fmt.Sprintf("at most %d", MaxPinned)}
+			return &access.FieldError{Field: "Compaction.Pinned", Rule: fmt.Sprintf("at most %d", MaxPinned)}
 		}
 		for _, id := range c.Pinned {
-			if err := access.CheckID(field+".Compaction.Pinned", id); err != nil {
+			if err := access.CheckID("Compaction.Pinned", id); err != nil {
 				return err
 			}
 		}
@@ -246,60 +254,66 @@ func (e NewEntry) check(field string) error {
 	if e.State != nil {
 		for key, value := range e.State.Set {
 			if key == "" || !utf8.ValidString(key) || !valid(value) {
-				return &access.FieldError{Field: field + ".State.Set", Rule: "JSON by keys of UTF-8"}
+				return &access.FieldError{Field: "State.Set", Rule: "JSON by keys of UTF-8"}
 			}
 		}
 	}
-	return e.checkParts(field)
-}
-
-func (e NewEntry) checkParts(field string) error {
-	calls := map[CallID]bool{}
+	var calls map[CallID]bool
 	for i, p := range e.Parts {
-		field := fmt.Sprintf("%s.Parts[%d]", field, i)
-		if err := checkName(field+".Type", p.Type); err != nil {
-			return err
+		if err := e.checkPart(p, calls); err != nil {
+			return within(fmt.Sprintf("Parts[%d]", i), err)
 		}
-		switch {
-		case p.Blob != nil:
-			return &access.FieldError{Field: field + ".Blob", Rule: "left to the store: give Data"}
-		case (p.Call != nil) != (p.Type == PartCall):
-			return &access.FieldError{Field: field + ".Call", Rule: "given of a tool call, and of nothing else"}
-		case p.Call != nil && len(p.Data) > 0:
-			return &access.FieldError{Field: field + ".Data", Rule: "empty of a tool call"}
-		case p.Call == nil && !object(p.Data):
-			return &access.FieldError{Field: field + ".Data", Rule: "a JSON object"}
-		case p.Call == nil:
+		if p.Call == nil {
 			continue
-		case e.Kind != KindAssistant:
-			return &access.FieldError{Field: field + ".Call", Rule: "only of an assistant's entry"}
-		case calls[p.Call.ID]:
-			return &access.FieldError{Field: field + ".Call.ID", Rule: "not the id of another call of the entry"}
+		}
+		if calls == nil { // most entries have none
+			calls = map[CallID]bool{}
 		}
 		calls[p.Call.ID] = true
-		if err := p.Call.check(field + ".Call"); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-func (c Call) check(field string) error {
-	if err := access.CheckID(field+".ID", c.ID); err != nil {
+// checkPart refuses a part. calls are those of the parts before it.
+func (e NewEntry) checkPart(p Part, calls map[CallID]bool) error {
+	if err := checkName("Type", p.Type); err != nil {
 		return err
 	}
-	if err := checkName(field+".Name", c.Name); err != nil {
+	switch {
+	case p.Blob != nil:
+		return &access.FieldError{Field: "Blob", Rule: "left to the store: give Data"}
+	case (p.Call != nil) != (p.Type == PartCall):
+		return &access.FieldError{Field: "Call", Rule: "given of a tool call, and of nothing else"}
+	case p.Call != nil && len(p.Data) > 0:
+		return &access.FieldError{Field: "Data", Rule: "empty of a tool call"}
+	case p.Call == nil && !object(p.Data):
+		return &access.FieldError{Field: "Data", Rule: "a JSON object"}
+	case p.Call == nil:
+		return nil
+	case e.Kind != KindAssistant:
+		return &access.FieldError{Field: "Call", Rule: "only of an assistant's entry"}
+	case calls[p.Call.ID]:
+		return &access.FieldError{Field: "Call.ID", Rule: "not the id of another call of the entry"}
+	}
+	return within("Call", p.Call.check())
+}
+
+func (c Call) check() error {
+	if err := access.CheckID("ID", c.ID); err != nil {
+		return err
+	}
+	if err := checkName("Name", c.Name); err != nil {
 		return err
 	}
 	switch open := c.Status == "" || c.Status == CallPending || c.Status == CallRunning; {
 	case !valid(c.Arguments):
-		return &access.FieldError{Field: field + ".Arguments", Rule: "JSON"}
+		return &access.FieldError{Field: "Arguments", Rule: "JSON"}
 	case !open && !c.Status.Settled():
-		return &access.FieldError{Field: field + ".Status", Rule: "pending, running or a final one"}
+		return &access.FieldError{Field: "Status", Rule: "pending, running or a final one"}
 	case len(c.Result) > 0 && (open || !valid(c.Result)):
-		return &access.FieldError{Field: field + ".Result", Rule: "JSON, of a call that is settled"}
+		return &access.FieldError{Field: "Result", Rule: "JSON, of a call that is settled"}
 	case c.Blob != nil:
-		return &access.FieldError{Field: field + ".Blob", Rule: "left to the store: give Result"}
+		return &access.FieldError{Field: "Blob", Rule: "left to the store: give Result"}
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func (cmd InputCommand) Check() error {
 		if edit.ID == "" {
 			edit.ID = "of the input"
 		}
-		if err := edit.check("Edit"); err != nil {
-			return err
+		if err := edit.check(); err != nil {
+			return within("Edit", err)
 		}
 		_, err := Seal(edit)
 		return err
@@ -112,8 +112,8 @@ const MaxLastError = 4096
 
 // Check refuses an input by its own content.
 func (in NewInput) Check() error {
-	if err := in.Entry.check("Entry"); err != nil {
-		return err
+	if err := in.Entry.check(); err != nil {
+		return within("Entry", err)
 	}
 	if err := in.Lane.check(); err != nil {
 		return err

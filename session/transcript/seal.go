@@ -24,7 +24,7 @@ type Sealed struct {
 	Preview string
 }
 
-// body is the document. Fields that are empty are left out of it.
+// body is the document that appendDoc makes.
 type body struct {
 	Parts      []Part          `json:"parts,omitempty"` // of a call only its id, name and arguments
 	Payload    json.RawMessage `json:"payload,omitempty"`
@@ -36,13 +36,14 @@ type body struct {
 // Seal turns an entry that [Change.Check] lets pass into the form that is
 // kept. *LimitError: it is over [MaxEntryBytes].
 func Seal(e NewEntry) (Sealed, error) {
-	doc := body{Parts: make([]Part, len(e.Parts)), Payload: e.Payload, Compaction: e.Compaction, State: e.State}
-	if e.Usage != (Usage{}) {
-		doc.Usage = &e.Usage
+	var s Sealed
+	parts, size := e.Parts, 256+len(e.Payload)
+	if slices.ContainsFunc(parts, apart) {
+		parts = slices.Clone(parts)
 	}
-	s := Sealed{Blobs: map[string][]byte{}}
-	for i, p := range e.Parts {
-		if p.Call != nil {
+	for i, p := range parts {
+		switch {
+		case p.Call != nil:
 			call := *p.Call
 			if call.Status == "" {
 				call.Status = CallPending
@@ -50,18 +51,23 @@ func Seal(e NewEntry) (Sealed, error) {
 			call.Arguments = compacted(call.Arguments)
 			call.Result, call.Blob = s.out(call.Result)
 			s.Calls = append(s.Calls, call)
-			p.Call = &Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
-		} else {
-			if len(p.Data) > InlineBytes { // else whatever encodes it leaves white space out
-				p.Data, p.Blob = s.out(p.Data)
-			}
+			parts[i].Call = &Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
+			size += len(call.Arguments)
+		case apart(p):
+			parts[i].Data, parts[i].Blob = s.out(p.Data)
 		}
-		doc.Parts[i] = p
+		size += len(parts[i].Data) + 64
 	}
-	var err error
-	if s.Body, err = marshal(doc); err != nil {
+	// What is hashed is everything that was given, what is large by its own hash: the body, and this before it.
+	all, err := hashed(make([]byte, 0, size), e, s.Calls)
+	head := len(all)
+	if err == nil {
+		all, err = appendDoc(all, e, parts)
+	}
+	if err != nil {
 		return Sealed{}, fmt.Errorf("transcript: %s: %w", e.ID, err)
 	}
+	s.Body = all[head:]
 	s.Bytes += int64(len(s.Body))
 	for _, c := range s.Calls {
 		s.Bytes += int64(len(c.Result))
@@ -69,11 +75,32 @@ func Seal(e NewEntry) (Sealed, error) {
 	if s.Bytes > MaxEntryBytes {
 		return Sealed{}, &LimitError{Of: "bytes in an entry", Max: MaxEntryBytes}
 	}
-	if s.Hash, err = s.hash(e); err != nil {
-		return Sealed{}, fmt.Errorf("transcript: %s: %w", e.ID, err)
-	}
+	s.Hash = digest(all)
 	s.Preview = preview(e)
 	return s, nil
+}
+
+// apart reports whether a part is not as it is in the body. (White space whatever encodes it leaves out.)
+func apart(p Part) bool { return p.Call != nil || len(p.Data) > InlineBytes }
+
+// hashed adds what is hashed beside the body.
+func hashed(b []byte, e NewEntry, calls []Call) ([]byte, error) {
+	b = appendText(append(b, '['), string(e.Kind))
+	b = appendText(append(b, ','), string(e.Turn))
+	b = appendText(append(b, ','), string(e.Actor))
+	var err error
+	if b = append(b, ','); len(calls) == 0 {
+		b = append(b, "null"...)
+	} else {
+		b, err = appendAny(b, calls)
+	}
+	return append(b, ']'), err
+}
+
+// digest is SHA-256, in hex.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // out takes what is large out of the document.
@@ -82,6 +109,9 @@ func (s *Sealed) out(data json.RawMessage) (json.RawMessage, *Blob) {
 	if blob != nil {
 		if _, again := s.Blobs[blob.Hash]; !again {
 			s.Bytes += blob.Size
+		}
+		if s.Blobs == nil {
+			s.Blobs = map[string][]byte{}
 		}
 		s.Blobs[blob.Hash] = large
 	}
@@ -97,40 +127,12 @@ func cut(data json.RawMessage) (small json.RawMessage, blob *Blob, large []byte)
 	if len(kept) <= InlineBytes {
 		return kept, nil, nil
 	}
-	sum := sha256.Sum256(kept)
-	return nil, &Blob{Hash: hex.EncodeToString(sum[:]), Size: int64(len(kept))}, kept
+	return nil, &Blob{Hash: digest(kept), Size: int64(len(kept))}, kept
 }
 
 // compacted is JSON without the white space between its tokens, in memory of its own.
 func compacted(data json.RawMessage) json.RawMessage {
-	var kept bytes.Buffer
-	if err := json.Compact(&kept, data); err != nil {
-		return data // refused by Check, and by whatever encodes it
-	}
-	return kept.Bytes()
-}
-
-// hash is over everything that was given, what is large by its own hash.
-func (s *Sealed) hash(e NewEntry) (string, error) {
-	h := sha256.New()
-	head, err := marshal([]any{e.Kind, e.Turn, e.Actor, s.Calls})
-	if err != nil {
-		return "", err
-	}
-	h.Write(head)
-	h.Write(s.Body)
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// marshal leaves out what only matters to browsers.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return appendTight(make([]byte, 0, len(data)), data)
 }
 
 // Unseal puts the content of an entry together again: into e, which has the
@@ -187,6 +189,7 @@ const previewBytes = 16 * PreviewRunes
 // line is the first of a text with one space where there is white space.
 func line(text string) string {
 	var b strings.Builder
+	b.Grow(min(len(text), 2*PreviewRunes))
 	n, space := 0, false
 	text = text[:min(len(text), previewBytes)]
 	for i, r := range text {
@@ -216,22 +219,29 @@ func line(text string) string {
 
 // beginning is how the text of a part begins, as a rule, so that it need not be
 // read to its end; empty: it has to be.
-func beginning(data json.RawMessage) (text string) {
+func beginning(data json.RawMessage) string {
 	const quote, end = len(`{"text":`), 4 * PreviewRunes
 	if len(data) < end+8 || !bytes.HasPrefix(data, []byte(`{"text":"`)) {
 		return ""
 	}
-	to := quote + 1
+	to, plain := quote+1, true
 	for to < end && data[to] != '"' {
 		if data[to] == '\\' {
-			if data[to+1] == 'u' {
+			if plain = false; data[to+1] == 'u' {
 				to += 4
 			}
 			to++
 		}
 		to++
 	}
-	if to < end || json.Unmarshal(append(slices.Clone(data[quote:to]), '"'), &text) != nil {
+	if to < end {
+		return ""
+	}
+	if plain {
+		return string(data[quote+1 : to])
+	}
+	var text string
+	if json.Unmarshal(append(slices.Clone(data[quote:to]), '"'), &text) != nil {
 		return ""
 	}
 	return text
