@@ -23,6 +23,7 @@ type tree struct {
 	blobs   map[string][]byte
 	draft   *transcript.Draft
 	inputs  map[transcript.EntryID]*input
+	words   index
 }
 
 // leaf is an entry as it is kept.

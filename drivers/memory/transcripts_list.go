@@ -61,15 +61,20 @@ func (s transcriptStore) Headers(ctx context.Context, q transcript.HeaderQuery) 
 				page.Next = page.Headers[limit-1].Seq
 				return nil
 			default:
-				page.Headers = append(page.Headers, transcript.Header{
-					ID: l.ID, Kind: l.Kind, Turn: l.Turn, Actor: l.Actor, Seq: l.Seq, Parent: l.Parent, Depth: l.Depth, Aborted: l.Aborted,
-					Preview: l.Preview, Labels: slices.Clone(l.labels), Children: l.children, CreatedAt: l.CreatedAt,
-				})
+				page.Headers = append(page.Headers, l.header())
 			}
 		}
 		return nil
 	})
 	return page, err
+}
+
+// header is what is listed of an entry.
+func (l *leaf) header() transcript.Header {
+	return transcript.Header{
+		ID: l.ID, Kind: l.Kind, Turn: l.Turn, Actor: l.Actor, Seq: l.Seq, Parent: l.Parent, Depth: l.Depth, Aborted: l.Aborted,
+		Preview: l.Preview, Labels: slices.Clone(l.labels), Children: l.children, CreatedAt: l.CreatedAt,
+	}
 }
 
 func (s transcriptStore) Refs(ctx context.Context, c access.ConversationID) (refs []transcript.Ref, err error) {

@@ -67,6 +67,16 @@ type Store interface {
 	// Headers reads a page of headers.
 	Headers(ctx context.Context, q HeaderQuery) (HeaderPage, error)
 
+	// Search reads a page of the committed entries that have all the words of a text.
+	// What has been said since the last search is read and its words are kept before it answers, some
+	// entries in a transaction: a long history that was never searched takes its time
+	// once, and what was done stays done if ctx ends. ErrBusy, ErrUnknown: try again.
+	Search(ctx context.Context, q SearchQuery) (SearchPage, error)
+
+	// Index does some of that beforehand: it keeps the words of at most limit
+	// entries, from 1 to [MaxListed], and returns how many; 0: there are none left.
+	Index(ctx context.Context, conversation access.ConversationID, limit int) (indexed int, err error)
+
 	// FindCall reads the entries that have a call of that id, in the order of Seq.
 	FindCall(ctx context.Context, conversation access.ConversationID, call CallID) ([]Entry, error)
 

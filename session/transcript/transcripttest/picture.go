@@ -23,7 +23,9 @@ type picture struct {
 	Open     transcript.Open
 	At       map[transcript.EntryID]view // at the newest committed entries, and at some older ones
 	Calls    map[transcript.CallID][]transcript.EntryID
-	Faults   []string // of Verify
+	Found    []transcript.EntryID // by words that many have
+	OnPath   []transcript.EntryID // those of them on the path to the head
+	Faults   []string             // of Verify
 }
 
 // view is what is to be seen at a position.
@@ -58,6 +60,8 @@ func (b *bench) picture(c access.ConversationID) picture {
 			}
 		}
 	}
+	p.Found = hitIDs(b.search(transcript.SearchQuery{Conversation: c, Text: "WHAT ab"}))
+	p.OnPath = hitIDs(b.search(transcript.SearchQuery{Conversation: c, Text: "what ab", Path: true}))
 	var err error
 	if p.Given, err = b.store.Context(b.Context(), c, head(), enough); err != nil {
 		b.Fatalf("Context: %v", err)
