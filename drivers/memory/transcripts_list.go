@@ -55,6 +55,7 @@ func (s transcriptStore) Headers(ctx context.Context, q transcript.HeaderQuery) 
 			switch {
 			case l.Seq <= q.After:
 			case !q.Of.IsZero() && (l.Aborted || l.Parent != q.Of):
+			case !q.Under.IsZero() && !t.under(l, q.Under, int64(q.Levels)):
 			case q.Tips && (l.Aborted || l.children > 0):
 			case q.Label != "" && !slices.Contains(l.labels, q.Label):
 			case len(page.Headers) == limit:
@@ -67,6 +68,22 @@ func (s transcriptStore) Headers(ctx context.Context, q transcript.HeaderQuery) 
 		return nil
 	})
 	return page, err
+}
+
+// under reports whether a committed entry is below a position, and not too far away.
+func (t *tree) under(l *leaf, top transcript.Position, levels int64) bool {
+	if l.Aborted {
+		return false
+	}
+	for away := int64(1); levels == 0 || away <= levels; away++ {
+		if l.Parent == top {
+			return true
+		}
+		if l = t.byID[l.Parent.Entry]; l == nil {
+			return false
+		}
+	}
+	return false
 }
 
 // header is what is listed of an entry.

@@ -49,6 +49,10 @@ type HeaderQuery struct {
 	Conversation access.ConversationID
 	// Of is whose committed children to list; zero: every entry of the tree. What is not there has none.
 	Of Position
+	// Under is below which position to list committed entries, at any distance,
+	// or with Levels at most that many entries away, children being one; zero: not only those. Not with Of.
+	Under  Position
+	Levels int // 0: any
 	// Tips: only committed entries that have no child.
 	Tips  bool
 	Label string // only entries that have it; empty: all

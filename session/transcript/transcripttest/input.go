@@ -167,6 +167,9 @@ func inputChecks() []check {
 			_, before0 := s.Timeline(ctx, transcript.TimelineQuery{Conversation: talk, Before: -1})
 			_, after := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, After: -1})
 			_, of := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Of: both})
+			_, under := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Under: both})
+			_, either := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Under: transcript.After("a"), Of: transcript.After("a")})
+			_, levels := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Levels: 1})
 			_, since := s.Since(ctx, talk, -1, 0)
 			_, call := s.FindCall(ctx, talk, "")
 			_, get := s.Get(ctx, talk, slices.Repeat([]transcript.EntryID{"a"}, transcript.MaxListed+1)...)
@@ -185,7 +188,8 @@ func inputChecks() []check {
 				"Search without words": wordless, "Search of too much": wordy, "Search at a place on no path": pathless, "Index of none": index,
 				"Create of no id": create, "Path from two places": path, "Spans to two places": spans, "Context at two places": given,
 				"Context of none": none, "State at two places": state, "PathUsage at two places": usage, "Timeline before nothing": before0,
-				"Headers after nothing": after, "Headers of two places": of, "Since before all": since, "FindCall of no id": call, "Get of too many": get,
+				"Headers after nothing": after, "Headers of two places": of, "Headers below two places": under,
+				"Headers that follow and are below": either, "Headers some levels below nothing": levels, "Since before all": since, "FindCall of no id": call, "Get of too many": get,
 				"Fork to itself": itself, "Fork to nobody": nobody, "Fork at two places": nowhere, "Purge of none": purge, "Unfinished of none": unfinished,
 				"an entry without a kind": change, "too many entries": many,
 			} {

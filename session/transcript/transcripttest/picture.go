@@ -36,6 +36,7 @@ type view struct {
 	Usage    transcript.Usage
 	Depth    int64 // by its spans
 	Children []transcript.EntryID
+	Below    []transcript.EntryID // at any distance
 }
 
 const enough = 10_000 // entries of a context
@@ -96,6 +97,9 @@ func (b *bench) view(c access.ConversationID, at transcript.Position) view {
 	b.Helper()
 	ctx := b.Context()
 	v := view{Path: ids(b.path(c, at)), Children: headerIDs(b.headers(transcript.HeaderQuery{Conversation: c, Of: at}))}
+	if !at.IsZero() {
+		v.Below = headerIDs(b.headers(transcript.HeaderQuery{Conversation: c, Under: at}))
+	}
 	given, err := b.store.Context(ctx, c, at, enough)
 	if err != nil {
 		b.Fatalf("Context(%v): %v", at, err)
