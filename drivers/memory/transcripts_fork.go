@@ -58,7 +58,7 @@ func (all *talks) fork(source *tree, f transcript.Fork, end transcript.Position,
 	path := source.path(end)
 	row, fact := f.Row(source.row, end, source.usage(path), now)
 	t := all.plant(row)
-	t.facts = []transcript.Fact{fact}
+	t.tell(now, fact)
 	for _, from := range path {
 		l := *from
 		l.inherited, l.children, l.labels = true, 0, slices.Clone(from.labels)

@@ -101,7 +101,9 @@ const (
 	FactInput       FactKind = "input_changed" // admitted, or changed in any way
 	FactHeld        FactKind = "inputs_held"
 	FactResumed     FactKind = "inputs_resumed"
-	FactForked      FactKind = "forked" // the first of a fork: what it began with is At, and no fact of its own
+	// All facts up to its Seq but what was appended or aborted are gone; see [Store.Forget]. It is read in their place.
+	FactForgotten FactKind = "facts_forgotten"
+	FactForked    FactKind = "forked" // the first of a fork: what it began with is At, and no fact of its own
 )
 
 // FactPage is a page of facts.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/bunkroom/bunkroom/access"
 )
@@ -101,6 +102,15 @@ type Store interface {
 	// one transaction, and returns how many; 0: there are none left. A fork by
 	// reference of what is to be removed is first given rows of its own, and counts with them.
 	Purge(ctx context.Context, limit int) (removed int, err error)
+
+	// Forget removes at most limit facts, from 1 to [MaxListed], that are older than that: the oldest of a
+	// transcript, as far as they are not entries, of which none is. Whoever asks [Store.Since] from before them on finds a
+	// [FactForgotten] instead, and has to look at what there is now. With the fact that an input was promoted, taken back or
+	// lost goes the input; then the inbox knows it by its entry alone. Everything else stays as it is.
+	Forget(ctx context.Context, conversation access.ConversationID, older time.Duration, limit int) (Forgotten, error)
+
+	// Idle reads a page of the transcripts to which nothing was committed for some time.
+	Idle(ctx context.Context, q IdleQuery) (IdlePage, error)
 
 	// Verify recomputes the sums of a transcript from its rows, and names what differs.
 	Verify(ctx context.Context, conversation access.ConversationID) (faults []string, err error)

@@ -89,6 +89,10 @@ func methods() []method {
 			_, err := s.OpenBlob(ctx, c, strings.Repeat("0", 64))
 			return err
 		}},
+		{"Forget", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
+			_, err := s.Forget(ctx, c, 0, 1)
+			return err
+		}},
 		{"Verify", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
 			_, err := s.Verify(ctx, c)
 			return err
