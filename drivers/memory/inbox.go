@@ -72,7 +72,7 @@ func (s inboxStore) Admit(ctx context.Context, c access.ConversationID, in trans
 			kept.Entry = cloned(in.Entry)
 			t.inputs[in.Entry.ID] = kept
 			t.row = a.Transcript
-			t.facts = append(t.facts, a.Fact)
+			t.tell(now, a.Fact)
 		}
 		return nil
 	})
@@ -148,7 +148,7 @@ func (s inboxStore) ChangeInput(ctx context.Context, c access.ConversationID, id
 			t.become(becomes)
 			fact := f.Fact(becomes)
 			t.row.LastSeq, t.row.UpdatedAt = fact.Seq, clock
-			t.facts = append(t.facts, fact)
+			t.tell(clock, fact)
 		}
 		now = t.inputs[id].read()
 		return nil

@@ -23,6 +23,8 @@ type tree struct {
 	blobs   map[string][]byte
 	draft   *transcript.Draft
 	inputs  map[transcript.EntryID]*input
+	words   index
+	told    map[int64]time.Time // when each fact happened, by its seq
 }
 
 // leaf is an entry as it is kept.
@@ -88,7 +90,7 @@ func (all *talks) plant(row transcript.Transcript) *tree {
 	t := &tree{
 		name: strconv.Itoa(all.made), row: row,
 		byID: map[transcript.EntryID]*leaf{}, refs: map[string]transcript.Ref{}, blobs: map[string][]byte{},
-		inputs: map[transcript.EntryID]*input{},
+		inputs: map[transcript.EntryID]*input{}, told: map[int64]time.Time{},
 	}
 	all.trees[row.Conversation] = t
 	return t
@@ -213,7 +215,7 @@ func (t *tree) write(p transcript.Plan) {
 	for _, e := range p.Entries {
 		t.put(&leaf{Planned: e, rows: t.name})
 	}
-	t.facts = append(t.facts, p.Facts...)
+	t.tell(p.Transcript.UpdatedAt, p.Facts...)
 	for _, at := range p.Started {
 		t.call(at).Status = transcript.CallRunning
 	}

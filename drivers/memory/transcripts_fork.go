@@ -58,14 +58,10 @@ func (all *talks) fork(source *tree, f transcript.Fork, end transcript.Position,
 	path := source.path(end)
 	row, fact := f.Row(source.row, end, source.usage(path), now)
 	t := all.plant(row)
-	t.facts = []transcript.Fact{fact}
+	t.tell(now, fact)
 	for _, from := range path {
 		l := *from
 		l.inherited, l.children, l.labels = true, 0, slices.Clone(from.labels)
-		l.rows = t.name
-		if f.ByReference {
-			l.rows = from.rows
-		}
 		l.Calls = slices.Clone(from.Calls)
 		for i := range l.Calls {
 			if c := &l.Calls[i]; !c.Status.Settled() {
@@ -73,9 +69,7 @@ func (all *talks) fork(source *tree, f transcript.Fork, end transcript.Position,
 			}
 		}
 		t.put(&l)
-		if f.ByReference {
-			l.branch = from.branch
-		}
+		l.branch = from.branch
 		for _, blob := range l.named() {
 			t.blobs[blob] = source.blobs[blob]
 		}

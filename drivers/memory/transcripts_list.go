@@ -55,21 +55,43 @@ func (s transcriptStore) Headers(ctx context.Context, q transcript.HeaderQuery) 
 			switch {
 			case l.Seq <= q.After:
 			case !q.Of.IsZero() && (l.Aborted || l.Parent != q.Of):
+			case !q.Under.IsZero() && !t.under(l, q.Under, int64(q.Levels)):
 			case q.Tips && (l.Aborted || l.children > 0):
 			case q.Label != "" && !slices.Contains(l.labels, q.Label):
 			case len(page.Headers) == limit:
 				page.Next = page.Headers[limit-1].Seq
 				return nil
 			default:
-				page.Headers = append(page.Headers, transcript.Header{
-					ID: l.ID, Kind: l.Kind, Turn: l.Turn, Actor: l.Actor, Seq: l.Seq, Parent: l.Parent, Depth: l.Depth, Aborted: l.Aborted,
-					Preview: l.Preview, Labels: slices.Clone(l.labels), Children: l.children, CreatedAt: l.CreatedAt,
-				})
+				page.Headers = append(page.Headers, l.header())
 			}
 		}
 		return nil
 	})
 	return page, err
+}
+
+// under reports whether a committed entry is below a position, and not too far away.
+func (t *tree) under(l *leaf, top transcript.Position, levels int64) bool {
+	if l.Aborted {
+		return false
+	}
+	for away := int64(1); levels == 0 || away <= levels; away++ {
+		if l.Parent == top {
+			return true
+		}
+		if l = t.byID[l.Parent.Entry]; l == nil {
+			return false
+		}
+	}
+	return false
+}
+
+// header is what is listed of an entry.
+func (l *leaf) header() transcript.Header {
+	return transcript.Header{
+		ID: l.ID, Kind: l.Kind, Turn: l.Turn, Actor: l.Actor, Seq: l.Seq, Parent: l.Parent, Depth: l.Depth, Aborted: l.Aborted,
+		Preview: l.Preview, Labels: slices.Clone(l.labels), Children: l.children, CreatedAt: l.CreatedAt,
+	}
 }
 
 func (s transcriptStore) Refs(ctx context.Context, c access.ConversationID) (refs []transcript.Ref, err error) {

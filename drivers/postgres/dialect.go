@@ -43,6 +43,7 @@ func dialect() sqlstore.Dialect {
 		Text:       text,
 		Lateral:    true,
 		Arrays:     true,
+		Words:      words(),
 		Migrations: sqlstore.Migrations("postgres"),
 		Begin: []string{
 			"BEGIN ISOLATION LEVEL READ COMMITTED",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -61,6 +62,20 @@ func TestTranscriptPlansAtScale(t *testing.T) {
 			_, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: c, Tips: true})
 			return err
 		},
+		"below": func() error {
+			_, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: c, Under: transcript.BeforeRoot(), Levels: 3})
+			return err
+		},
+		"search": func() error {
+			_, err := s.Search(ctx, transcript.SearchQuery{Conversation: c, Text: "a b"})
+			return err
+		},
+		"search a fork": func() error {
+			_, err := s.Search(ctx, transcript.SearchQuery{Conversation: "fork", Text: "a", Path: true})
+			return err
+		},
+		"forget":     func() error { _, err := s.Forget(ctx, c, time.Hour, 10); return err },
+		"idle":       func() error { _, err := s.Idle(ctx, transcript.IdleQuery{For: time.Hour, Limit: 5}); return err },
 		"call":       func() error { _, err := s.FindCall(ctx, "fork", "call"); return err },
 		"since":      func() error { _, err := s.Since(ctx, c, 5, 10); return err },
 		"unsettled":  func() error { _, err := s.Unsettled(ctx, c); return err },

@@ -76,6 +76,7 @@ func dialect() sqlstore.Dialect {
 		Text: func(statement string) string {
 			return text.Replace(packed.ReplaceAllString(sqlstore.Tables(taken.ReplaceAllStringFunc(statement, values), rows), "json_group_array(json_object($1))"))
 		},
+		Words:      words(),
 		Begin:      []string{"BEGIN IMMEDIATE"},
 		Lock:       "DELETE FROM bunkroom_fences WHERE 0",
 		Objects:    "SELECT type, name FROM sqlite_schema",

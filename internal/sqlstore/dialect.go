@@ -28,6 +28,8 @@ type Dialect struct {
 	// but the first and those that may have NULLs is of one value where that is the
 	// same in every row; else there is one argument, a JSON array of rows that are arrays.
 	Arrays bool
+	// Words is how the words of entries are kept, and asked for.
+	Words Words
 	// Migrations holds the files NNNN_name.tx.up.sql, in which "bunkroom_" stands for the prefix.
 	Migrations fs.FS
 	// Begin are the statements that begin a migration: nobody else migrates until it ends.
@@ -60,4 +62,22 @@ type Dialect struct {
 	// read once all are held, and with the transaction's isolation, which must
 	// be "read committed": then every statement sees what was committed before it began.
 	Keys string
+}
+
+// Words is how a dialect keeps the words of entries, in bunkroom_search_words. Each is told
+// with the number of its tree before it; see [Words.Block].
+type Words struct {
+	// Block is of how many seqs of a tree the words are kept and asked for
+	// together, under a number; 0: of all, and found newest first as they are read.
+	Block int64
+	// Put keeps the words of an entry, a text with spaces between them: tree, seq, words.
+	Put string
+	// Find are the branch, seq, depth and kind of the entries, newest first, that have what All or Any says: that, tree, a seq they are before.
+	Find string
+	// Remove removes those of some of the entries of a tree: tree, how many.
+	Remove string
+	// All asks for entries that have all of these words, and one that begins with the last; empty: nothing more.
+	All func(words []string, prefix string) string
+	// Any asks for what has one of several; with Block alone.
+	Any func(all []string) string
 }

@@ -76,7 +76,7 @@ func (s inbox) Admit(ctx context.Context, c access.ConversationID, in transcript
 
 // noted writes the fact of a change, by which so many more inputs wait.
 func (p place) noted(ctx context.Context, t *tree, f transcript.Fact, more int64, clock time.Time) error {
-	if err := p.insert(ctx, intoFacts, [][]any{factArgs(t.key, f)}); err != nil {
+	if err := p.insert(ctx, intoFacts, [][]any{factArgs(t.key, f, clock)}); err != nil {
 		return err
 	}
 	_, err := p.exec(ctx, noteInput, f.Seq, more, micros(clock), t.key)

@@ -209,8 +209,8 @@ func (s *store) migrations() ([]step, error) {
 }
 
 // ddl finds what a statement makes or does away with, and the table that an
-// index or a trigger is on, in the line the statement begins with.
-var ddl = regexp.MustCompile(`(?m)^(CREATE|DROP) (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)(?:.* ON (\w+))?`)
+// index or a trigger is on, in the line the statement begins with. A virtual table is kept in others.
+var ddl = regexp.MustCompile(`(?m)^(CREATE|DROP) (?:UNIQUE )?((?:VIRTUAL )?TABLE|INDEX|FUNCTION|TRIGGER|VIEW) (\w+)(?:.* ON (\w+))?`)
 
 // objectsOf are all that the steps, one after the other, leave in the schema.
 func objectsOf(steps []step) []string {
@@ -221,7 +221,13 @@ func objectsOf(steps []step) []string {
 			for _, m := range ddl.FindAllStringSubmatch(text, -1) {
 				o := object{strings.ToLower(m[2]) + " " + m[3], "table " + m[4]}
 				made = slices.DeleteFunc(made, func(other object) bool { return other.name == o.name || other.table == o.name })
-				if m[1] == "CREATE" {
+				switch {
+				case m[1] != "CREATE":
+				case m[2] == "VIRTUAL TABLE":
+					for _, part := range []string{"", "_data", "_idx", "_docsize", "_config"} {
+						made = append(made, object{"table " + m[3] + part, "table " + m[4]})
+					}
+				default:
 					made = append(made, o)
 				}
 			}

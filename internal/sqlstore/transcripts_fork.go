@@ -136,7 +136,7 @@ func (p place) grow(ctx context.Context, source *tree, f transcript.Fork, end tr
 			return row, err
 		}
 	}
-	return row, p.insert(ctx, intoFacts, [][]any{factArgs(t.key, fact)})
+	return row, p.insert(ctx, intoFacts, [][]any{factArgs(t.key, fact, clock)})
 }
 
 // readFrom has a tree read the rows of a path.

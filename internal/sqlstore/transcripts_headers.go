@@ -86,7 +86,7 @@ type headers struct {
 	place
 	t      *tree
 	base   []span      // the path that a fork began with
-	of     *knownEntry // whose children to list
+	of     *knownEntry // whose children to list, or what is below it
 	asked  transcript.HeaderQuery
 	shared []any // the arguments of readHeader
 }
@@ -98,6 +98,8 @@ func (h *headers) some(ctx context.Context, after int64, most int) (found []head
 	switch {
 	case !q.Of.IsZero():
 		found, err = h.children(ctx, after, most)
+	case !q.Under.IsZero():
+		found, err = h.under(ctx, after, most)
 	case q.Label != "":
 		if h.base != nil {
 			if found, err = h.headersOf(ctx, h.base, most, readLabelled, append(slices.Clone(h.shared), t.key, after, q.Label)...); err != nil {
@@ -192,12 +194,12 @@ func (s transcripts) Headers(ctx context.Context, q transcript.HeaderQuery) (pag
 			}
 			h.shared = []any{t.key, t.base.tree, t.base.branch, t.base.depth, t.key}
 		}
-		if q.Of.Entry != "" {
-			found, err := on.known(ctx, t, []transcript.EntryID{q.Of.Entry})
+		if top := q.Of.Entry + q.Under.Entry; top != "" { // one of them
+			found, err := on.known(ctx, t, []transcript.EntryID{top})
 			if err != nil {
 				return err
 			}
-			if h.of = found[q.Of.Entry]; h.of == nil || h.of.Aborted {
+			if h.of = found[top]; h.of == nil || h.of.Aborted {
 				return nil
 			}
 		}

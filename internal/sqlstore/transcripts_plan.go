@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -272,17 +273,17 @@ func (w *writing) draft(ctx context.Context) error {
 	return nil
 }
 
-const intoFacts = `INSERT INTO bunkroom_transcript_facts (tree, seq, kind, entry, at_root, call_id, name, status, fence) `
+const intoFacts = `INSERT INTO bunkroom_transcript_facts (tree, seq, kind, entry, at_root, call_id, name, status, fence, created_at) `
 
 func (w *writing) facts(ctx context.Context) error {
 	rows := make([][]any, len(w.plan.Facts))
 	for i, f := range w.plan.Facts {
-		rows[i] = factArgs(w.t.key, f)
+		rows[i] = factArgs(w.t.key, f, w.plan.Transcript.UpdatedAt)
 	}
 	return w.insert(ctx, intoFacts, rows)
 }
 
-func factArgs(tree int64, f transcript.Fact) []any {
+func factArgs(tree int64, f transcript.Fact, at time.Time) []any {
 	var call transcript.CallID
 	status := string(f.To)
 	if f.Call != nil {
@@ -291,7 +292,7 @@ func factArgs(tree int64, f transcript.Fact) []any {
 	if f.Kind == transcript.FactInput {
 		status = string(f.Input)
 	}
-	return []any{tree, f.Seq, string(f.Kind), string(f.Entry) + string(f.At.Entry), f.At.Root, string(call), f.Ref + f.Label, status, f.Fence}
+	return []any{tree, f.Seq, string(f.Kind), string(f.Entry) + string(f.At.Entry), f.At.Root, string(call), f.Ref + f.Label, status, f.Fence, micros(at)}
 }
 
 const writeTree = `UPDATE bunkroom_transcripts SET status = ?, version = ?, last_seq = ?, fence = ?, in_turn = ?,

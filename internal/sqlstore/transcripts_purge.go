@@ -27,6 +27,7 @@ const (
 	removeEntries  = `DELETE FROM bunkroom_transcript_entries WHERE tree = ? AND seq >= ?`
 	removeBranches = `DELETE FROM bunkroom_transcript_branches WHERE tree = ? AND branch >= ?`
 	removeReads    = `DELETE FROM bunkroom_transcript_reads WHERE tree = ?`
+	removeKept     = `DELETE FROM bunkroom_search WHERE tree = ?`
 	removeTree     = `DELETE FROM bunkroom_transcripts WHERE tree = ?`
 )
 
@@ -152,7 +153,7 @@ func (p place) settle(ctx context.Context, t *tree, most int) (copied int, err e
 
 // remove removes rows of a tree that nobody else reads. A branch goes with its first entry, and all that is left with the last row.
 func (p place) remove(ctx context.Context, t *tree, most int) (removed int, err error) {
-	for _, text := range removals() {
+	for _, text := range append([]string{p.store.dialect.Words.Remove}, removals()...) {
 		n, err := p.exec(ctx, text, t.key, most-removed)
 		if removed += int(n); err != nil || removed >= most {
 			return removed, err
@@ -172,8 +173,10 @@ func (p place) remove(ctx context.Context, t *tree, most int) (removed int, err 
 	if removed += int(n); removed >= most {
 		return removed, nil
 	}
-	if _, err := p.exec(ctx, removeReads, t.key); err != nil {
-		return 0, err
+	for _, text := range []string{removeReads, removeKept} {
+		if _, err := p.exec(ctx, text, t.key); err != nil {
+			return 0, err
+		}
 	}
 	_, err = p.exec(ctx, removeTree, t.key)
 	return removed + 1, err

@@ -75,5 +75,14 @@ func (q HeaderQuery) Check() error {
 			return err
 		}
 	}
+	switch {
+	case q.Levels < 0 || q.Levels > 0 && q.Under.IsZero():
+		return &access.FieldError{Field: "Levels", Rule: "not negative, and only with Under"}
+	case !q.Under.IsZero() && !q.Of.IsZero():
+		return &access.FieldError{Field: "Under", Rule: "not with Of"}
+	}
+	if err := q.Under.Check("Under"); err != nil {
+		return err
+	}
 	return q.Of.Check("Of")
 }

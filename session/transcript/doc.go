@@ -64,5 +64,17 @@
 // [Export] writes a transcript as lines of JSON, with all its branches, and [Import] makes
 // one of them, whole or not at all. Drafts and inputs stay where they are.
 //
+// # What is looked for
+//
+// [Store.Search] finds entries by their words, of all branches or on one path. The words are
+// an index that can be made again from the entries: an append writes nothing of it, and
+// whoever searches, or calls [Store.Index], brings it up to date.
+//
+// # What is kept
+//
+// Entries stay until their transcript is deleted and purged. The other facts are dropped by [Store.Forget]
+// once nobody asks for them any more, and [Store.Idle] lists what was left alone for so long that it may be
+// archived or deleted.
+//
 // Values of this package are safe for concurrent use as far as they are not written to.
 package transcript

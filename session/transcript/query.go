@@ -49,6 +49,10 @@ type HeaderQuery struct {
 	Conversation access.ConversationID
 	// Of is whose committed children to list; zero: every entry of the tree. What is not there has none.
 	Of Position
+	// Under is below which position to list committed entries, at any distance,
+	// or with Levels at most that many entries away, children being one; zero: not only those. Not with Of.
+	Under  Position
+	Levels int // 0: any
 	// Tips: only committed entries that have no child.
 	Tips  bool
 	Label string // only entries that have it; empty: all
@@ -97,7 +101,9 @@ const (
 	FactInput       FactKind = "input_changed" // admitted, or changed in any way
 	FactHeld        FactKind = "inputs_held"
 	FactResumed     FactKind = "inputs_resumed"
-	FactForked      FactKind = "forked" // the first of a fork: what it began with is At, and no fact of its own
+	// All facts up to its Seq but what was appended or aborted are gone; see [Store.Forget]. It is read in their place.
+	FactForgotten FactKind = "facts_forgotten"
+	FactForked    FactKind = "forked" // the first of a fork: what it began with is At, and no fact of its own
 )
 
 // FactPage is a page of facts.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/bunkroom/bunkroom/access"
 )
@@ -67,6 +68,16 @@ type Store interface {
 	// Headers reads a page of headers.
 	Headers(ctx context.Context, q HeaderQuery) (HeaderPage, error)
 
+	// Search reads a page of the committed entries that have all the words of a text.
+	// What has been said since the last search is read and its words are kept before it answers, some
+	// entries in a transaction: a long history that was never searched takes its time
+	// once, and what was done stays done if ctx ends. ErrBusy, ErrUnknown: try again.
+	Search(ctx context.Context, q SearchQuery) (SearchPage, error)
+
+	// Index does some of that beforehand: it keeps the words of at most limit
+	// entries, from 1 to [MaxListed], and returns how many; 0: there are none left.
+	Index(ctx context.Context, conversation access.ConversationID, limit int) (indexed int, err error)
+
 	// FindCall reads the entries that have a call of that id, in the order of Seq.
 	FindCall(ctx context.Context, conversation access.ConversationID, call CallID) ([]Entry, error)
 
@@ -91,6 +102,15 @@ type Store interface {
 	// one transaction, and returns how many; 0: there are none left. A fork by
 	// reference of what is to be removed is first given rows of its own, and counts with them.
 	Purge(ctx context.Context, limit int) (removed int, err error)
+
+	// Forget removes at most limit facts, from 1 to [MaxListed], that are older than that: the oldest of a
+	// transcript, as far as they are not entries, of which none is. Whoever asks [Store.Since] from before them on finds a
+	// [FactForgotten] instead, and has to look at what there is now. With the fact that an input was promoted, taken back or
+	// lost goes the input; then the inbox knows it by its entry alone. Everything else stays as it is.
+	Forget(ctx context.Context, conversation access.ConversationID, older time.Duration, limit int) (Forgotten, error)
+
+	// Idle reads a page of the transcripts to which nothing was committed for some time.
+	Idle(ctx context.Context, q IdleQuery) (IdlePage, error)
 
 	// Verify recomputes the sums of a transcript from its rows, and names what differs.
 	Verify(ctx context.Context, conversation access.ConversationID) (faults []string, err error)

@@ -83,7 +83,7 @@ type Lineage struct {
 // of consecutive depths, each the parent of the next. The path of an entry is
 // a few spans, however long it is.
 type Span struct {
-	Tree     string // of which tree's rows; opaque
+	Tree     string // in which tree it was written, which a fork's copy keeps; opaque
 	Branch   int64  // which stretch of it; the Seq of its first entry
 	From, To int64  // the depths, both included
 }

@@ -250,7 +250,7 @@ func TestBrokenInboxesFail(t *testing.T) {
 			t.Errorf("a sound inbox fails %s: %s", c.name, log)
 		}
 	}
-	for _, x := range brokenInboxes() {
+	for _, x := range slices.Concat(brokenInboxes(), brokenForgets()) {
 		t.Run(x.name, func(t *testing.T) {
 			for _, name := range strings.Fields(x.fails) {
 				c, there := byName[name]

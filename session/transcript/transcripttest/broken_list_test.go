@@ -84,6 +84,17 @@ func brokenLists() []broken {
 			}
 			return all
 		}), "abort headers", "headers-of"},
+		{"lists only children for what is below", headed(func(q *transcript.HeaderQuery) {
+			if !q.Under.IsZero() {
+				q.Of, q.Under, q.Levels = q.Under, transcript.Position{}, 0
+			}
+		}, nil), "headers-under", "headers headers-of"},
+		{"counts no levels", headed(func(q *transcript.HeaderQuery) { q.Levels = 0 }, nil), "headers-under", "headers headers-of"},
+		{"takes what is below for all that came later", headed(func(q *transcript.HeaderQuery) {
+			if q.Under.Entry != "" {
+				q.Under = transcript.BeforeRoot()
+			}
+		}, nil), "headers-under headers-under-forks", "headers headers-of"},
 		{"lists what is given up as a tip", func() transcript.Store {
 			s := sound()
 			return wrapped{Store: s, headers: func(ctx context.Context, q transcript.HeaderQuery) (transcript.HeaderPage, error) {

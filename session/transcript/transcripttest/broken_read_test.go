@@ -204,7 +204,17 @@ func brokenReads() []broken {
 				spans[i].Branch = 1
 			}
 			return spans
-		}), "spans", "spans-few"},
+		}), "spans compare", "spans-few"},
+		{"takes a copy's spans for others than those it was copied from", func() transcript.Store {
+			s := sound()
+			return wrapped{Store: s, spans: func(ctx context.Context, c access.ConversationID, at transcript.Position) ([]transcript.Span, error) {
+				spans, err := s.Spans(ctx, c, at)
+				for i := range spans {
+					spans[i].Tree = string(c)
+				}
+				return spans, err
+			}}
+		}, "compare-forks", "compare spans"},
 		{"has a span for every entry", spanned(func(spans []transcript.Span) (out []transcript.Span) {
 			for _, s := range spans {
 				for d := s.From; d <= s.To; d++ {

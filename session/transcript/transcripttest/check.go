@@ -26,8 +26,8 @@ func TestStore(t *testing.T, open func(t *testing.T) transcript.Store) {
 
 func checks() []check {
 	return slices.Concat(rowChecks(), inputChecks(), appendChecks(), retryChecks(), headChecks(), callChecks(), draftChecks(), turnChecks(),
-		nameChecks(), statusChecks(), pathChecks(), contextChecks(), listChecks(), sinceChecks(), openChecks(), blobChecks(),
-		forkChecks(), twinChecks(), purgeChecks(), raceChecks())
+		nameChecks(), statusChecks(), pathChecks(), contextChecks(), listChecks(), underChecks(), searchChecks(), sinceChecks(), openChecks(), blobChecks(),
+		forkChecks(), twinChecks(), compareChecks(), purgeChecks(), raceChecks())
 }
 
 // check is one rule of the contract and what shows it. run is given a fresh store.

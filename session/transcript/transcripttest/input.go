@@ -61,6 +61,14 @@ func methods() []method {
 			_, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: c})
 			return err
 		}},
+		{"Search", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
+			_, err := s.Search(ctx, transcript.SearchQuery{Conversation: c, Text: "word"})
+			return err
+		}},
+		{"Index", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
+			_, err := s.Index(ctx, c, 1)
+			return err
+		}},
 		{"FindCall", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
 			_, err := s.FindCall(ctx, c, "c")
 			return err
@@ -79,6 +87,10 @@ func methods() []method {
 		}},
 		{"OpenBlob", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
 			_, err := s.OpenBlob(ctx, c, strings.Repeat("0", 64))
+			return err
+		}},
+		{"Forget", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
+			_, err := s.Forget(ctx, c, 0, 1)
 			return err
 		}},
 		{"Verify", func(ctx context.Context, s transcript.Store, c access.ConversationID) error {
@@ -159,6 +171,9 @@ func inputChecks() []check {
 			_, before0 := s.Timeline(ctx, transcript.TimelineQuery{Conversation: talk, Before: -1})
 			_, after := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, After: -1})
 			_, of := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Of: both})
+			_, under := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Under: both})
+			_, either := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Under: transcript.After("a"), Of: transcript.After("a")})
+			_, levels := s.Headers(ctx, transcript.HeaderQuery{Conversation: talk, Levels: 1})
 			_, since := s.Since(ctx, talk, -1, 0)
 			_, call := s.FindCall(ctx, talk, "")
 			_, get := s.Get(ctx, talk, slices.Repeat([]transcript.EntryID{"a"}, transcript.MaxListed+1)...)
@@ -169,10 +184,16 @@ func inputChecks() []check {
 			_, unfinished := s.Unfinished(ctx, "", 0)
 			_, change := s.Commit(ctx, transcript.Change{Conversation: talk, Append: []transcript.NewEntry{{ID: "b"}}})
 			_, many := s.Commit(ctx, transcript.Change{Conversation: talk, Append: make([]transcript.NewEntry, transcript.MaxAppend+1)})
+			_, wordless := s.Search(ctx, transcript.SearchQuery{Conversation: talk, Text: " ?! "})
+			_, wordy := s.Search(ctx, transcript.SearchQuery{Conversation: talk, Text: strings.Repeat("x", transcript.MaxQuery+1)})
+			_, pathless := s.Search(ctx, transcript.SearchQuery{Conversation: talk, Text: "a", At: transcript.After("a")})
+			_, index := s.Index(ctx, talk, 0)
 			for what, err := range map[string]error{
+				"Search without words": wordless, "Search of too much": wordy, "Search at a place on no path": pathless, "Index of none": index,
 				"Create of no id": create, "Path from two places": path, "Spans to two places": spans, "Context at two places": given,
 				"Context of none": none, "State at two places": state, "PathUsage at two places": usage, "Timeline before nothing": before0,
-				"Headers after nothing": after, "Headers of two places": of, "Since before all": since, "FindCall of no id": call, "Get of too many": get,
+				"Headers after nothing": after, "Headers of two places": of, "Headers below two places": under,
+				"Headers that follow and are below": either, "Headers some levels below nothing": levels, "Since before all": since, "FindCall of no id": call, "Get of too many": get,
 				"Fork to itself": itself, "Fork to nobody": nobody, "Fork at two places": nowhere, "Purge of none": purge, "Unfinished of none": unfinished,
 				"an entry without a kind": change, "too many entries": many,
 			} {

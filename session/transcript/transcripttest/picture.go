@@ -23,7 +23,9 @@ type picture struct {
 	Open     transcript.Open
 	At       map[transcript.EntryID]view // at the newest committed entries, and at some older ones
 	Calls    map[transcript.CallID][]transcript.EntryID
-	Faults   []string // of Verify
+	Found    []transcript.EntryID // by words that many have
+	OnPath   []transcript.EntryID // those of them on the path to the head
+	Faults   []string             // of Verify
 }
 
 // view is what is to be seen at a position.
@@ -34,6 +36,7 @@ type view struct {
 	Usage    transcript.Usage
 	Depth    int64 // by its spans
 	Children []transcript.EntryID
+	Below    []transcript.EntryID // at any distance
 }
 
 const enough = 10_000 // entries of a context
@@ -58,6 +61,8 @@ func (b *bench) picture(c access.ConversationID) picture {
 			}
 		}
 	}
+	p.Found = hitIDs(b.search(transcript.SearchQuery{Conversation: c, Text: "WHAT ab"}))
+	p.OnPath = hitIDs(b.search(transcript.SearchQuery{Conversation: c, Text: "what ab", Path: true}))
 	var err error
 	if p.Given, err = b.store.Context(b.Context(), c, head(), enough); err != nil {
 		b.Fatalf("Context: %v", err)
@@ -92,6 +97,9 @@ func (b *bench) view(c access.ConversationID, at transcript.Position) view {
 	b.Helper()
 	ctx := b.Context()
 	v := view{Path: ids(b.path(c, at)), Children: headerIDs(b.headers(transcript.HeaderQuery{Conversation: c, Of: at}))}
+	if !at.IsZero() {
+		v.Below = headerIDs(b.headers(transcript.HeaderQuery{Conversation: c, Under: at}))
+	}
 	given, err := b.store.Context(ctx, c, at, enough)
 	if err != nil {
 		b.Fatalf("Context(%v): %v", at, err)

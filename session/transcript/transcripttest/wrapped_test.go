@@ -26,6 +26,8 @@ type wrapped struct {
 	usage      func(context.Context, access.ConversationID, transcript.Position) (transcript.Usage, error)
 	timeline   func(context.Context, transcript.TimelineQuery) (transcript.TimelinePage, error)
 	headers    func(context.Context, transcript.HeaderQuery) (transcript.HeaderPage, error)
+	search     func(context.Context, transcript.SearchQuery) (transcript.SearchPage, error)
+	index      func(context.Context, access.ConversationID, int) (int, error)
 	findCall   func(context.Context, access.ConversationID, transcript.CallID) ([]transcript.Entry, error)
 	refs       func(context.Context, access.ConversationID) ([]transcript.Ref, error)
 	since      func(context.Context, access.ConversationID, int64, int) (transcript.FactPage, error)
@@ -117,6 +119,20 @@ func (w wrapped) Headers(ctx context.Context, q transcript.HeaderQuery) (transcr
 		return w.headers(ctx, q)
 	}
 	return w.Store.Headers(ctx, q)
+}
+
+func (w wrapped) Search(ctx context.Context, q transcript.SearchQuery) (transcript.SearchPage, error) {
+	if w.search != nil {
+		return w.search(ctx, q)
+	}
+	return w.Store.Search(ctx, q)
+}
+
+func (w wrapped) Index(ctx context.Context, c access.ConversationID, limit int) (int, error) {
+	if w.index != nil {
+		return w.index(ctx, c, limit)
+	}
+	return w.Store.Index(ctx, c, limit)
 }
 
 func (w wrapped) FindCall(ctx context.Context, c access.ConversationID, call transcript.CallID) ([]transcript.Entry, error) {
