@@ -7,10 +7,12 @@ import (
 )
 
 // words are kept by FTS5, which takes them as they are: they have no capitals,
-// and of what is ASCII only letters, digits and "_". It reads what it finds newest first, and no more than is wanted.
+// and of what is ASCII only letters, digits and "_". What begins with something it puts together
+// before it finds any: therefore they are asked for by some seqs.
 func words() sqlstore.Words {
 	return sqlstore.Words{
-		Put: `INSERT INTO bunkroom_search_words (rowid, words) VALUES (? << 32 | ?, ?)`,
+		Block: 1024,
+		Put:   `INSERT INTO bunkroom_search_words (rowid, words) VALUES (? << 32 | ?, ?)`,
 		Find: `SELECT e.branch, e.seq, e.depth, e.kind FROM bunkroom_search_words AS w
 			JOIN bunkroom_transcript_entries AS e ON e.tree = ?2 AND e.seq = w.rowid & 4294967295
 			WHERE w.bunkroom_search_words MATCH ?1 AND w.rowid < (?2 << 32 | min(?3, 4294967295)) ORDER BY w.rowid DESC`,
@@ -24,7 +26,8 @@ func words() sqlstore.Words {
 			if prefix != "" {
 				all = append(all, `"`+prefix+`" *`)
 			}
-			return strings.Join(all, " AND ")
+			return "(" + strings.Join(all, " AND ") + ")"
 		},
+		Any: func(all []string) string { return strings.Join(all, " OR ") },
 	}
 }

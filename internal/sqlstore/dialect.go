@@ -65,10 +65,10 @@ type Dialect struct {
 }
 
 // Words is how a dialect keeps the words of entries, in bunkroom_search_words. Each is told
-// with the number of its tree before it; see [Words.Block].
+// with the numbers of its tree and of its block before it, so that nothing is read for the sake of other trees.
 type Words struct {
-	// Block is of how many seqs of a tree the words are kept and asked for
-	// together, under a number; 0: of all, and found newest first as they are read.
+	// Block is of how many seqs of a tree the words are kept and asked for together, so
+	// that what is frequent in a long history is not all looked at for a page. Once there are words it can't change.
 	Block int64
 	// Put keeps the words of an entry, a text with spaces between them: tree, seq, words.
 	Put string
@@ -78,6 +78,6 @@ type Words struct {
 	Remove string
 	// All asks for entries that have all of these words, and one that begins with the last; empty: nothing more.
 	All func(words []string, prefix string) string
-	// Any asks for what has one of several; with Block alone.
+	// Any asks for what one of several asks for.
 	Any func(all []string) string
 }

@@ -110,9 +110,6 @@ type spotted struct {
 // having are the newest entries of a tree that have what is wanted, as far as they suit, at most so many.
 func (p place) having(ctx context.Context, want transcript.Wanted, in scope, before int64, most int, suits func(spotted) bool) (found []spotted, err error) {
 	words := p.store.dialect.Words
-	if words.Block == 0 {
-		return p.spotted(ctx, p.asked(want, in.tree, 0), in.tree, before, most, suits)
-	}
 	// The newest block first, and then more and more at once, so that what is
 	// seldom is found with few questions and what is frequent with little to sort.
 	const together = 64

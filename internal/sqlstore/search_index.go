@@ -136,11 +136,7 @@ func (p place) keepWords(ctx context.Context, text string, key, from, to int64, 
 
 // wordsOf is what stands before each word of an entry.
 func (p place) wordsOf(tree, seq int64) string {
-	before := strconv.FormatInt(tree, 10) + "_"
-	if block := p.store.dialect.Words.Block; block > 0 {
-		before += strconv.FormatInt(seq/block, 10) + "_"
-	}
-	return before
+	return strconv.FormatInt(tree, 10) + "_" + strconv.FormatInt(seq/p.store.dialect.Words.Block, 10) + "_"
 }
 
 // searched is the text of an entry that is searched, what is large of it as well.

@@ -11,8 +11,8 @@ CREATE TABLE bunkroom_search (
 
 --bun:split
 
--- The words of an entry, each behind the number of its tree, so that no tree
--- is looked at for the sake of another. The rowid is the tree's number, and in its lower 32 bits the seq.
+-- The words of an entry, each behind the number of its tree and of a stretch of
+-- its seqs, so that nothing is looked at for the sake of another tree, nor a long history for a page. The rowid is the tree's number, and in its lower 32 bits the seq.
 CREATE VIRTUAL TABLE bunkroom_search_words USING fts5 (words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'");
 
 --bun:split
