@@ -37,7 +37,7 @@ const forkNumbers = `tree, base_tree, base_seq, head_input, head_output, head_ca
 // forkAll is all of it in one statement.
 const forkAll = `WITH t AS (` + forkHead + `),
 	r AS (` + intoReads + `SELECT t.tree, t.tree, CAST(? AS bigint) FROM t UNION ALL SELECT t.tree, t.base_tree, t.base_seq FROM t),
-	f AS (` + intoFacts + `SELECT t.tree, t.base_seq + 1, CAST(? AS text), t.head_id, FALSE, '', '', '', 0 FROM t)
+	f AS (` + intoFacts + `SELECT t.tree, t.base_seq + 1, CAST(? AS text), t.head_id, FALSE, '', '', '', 0, t.created_at FROM t)
 	SELECT head_id, CAST(ARRAY[` + forkNumbers + `] AS text) FROM t`
 
 // forkOnce makes it, or nothing: then it answers errRefused.
@@ -94,7 +94,7 @@ func (p place) forkEach(ctx context.Context, f transcript.Fork, args []any) (tra
 	if err := p.insert(ctx, intoReads, [][]any{{tree, tree, int64(unread)}, {tree, source, seq}}); err != nil {
 		return row, err
 	}
-	return row, p.insert(ctx, intoFacts, [][]any{factArgs(tree, fact)})
+	return row, p.insert(ctx, intoFacts, [][]any{factArgs(tree, fact, row.CreatedAt)})
 }
 
 // forkedHead is what forkHead answers with.

@@ -22,7 +22,7 @@ func TestRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, nil)
 		h.leaves(3)
-		in := input("waits", steer)
+		in := saying("waits", steer)
 		h.admit(in)
 		r := h.runner()
 		var handed []access.ConversationID
@@ -67,7 +67,7 @@ func TestRecoverAsAChore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, nil)
 		h.leaves(1)
-		h.admit(input("waits", follow))
+		h.admit(saying("waits", follow))
 		r := h.runner()
 		service, err := session.New(session.Config{Store: h.db.Sessions(), Leases: h.db.Leases(), Directory: memory.NewDirectory()})
 		if err != nil {
@@ -152,7 +152,7 @@ type life struct {
 
 func (l *life) admits() {
 	l.ids++
-	in := input(transcript.EntryID(fmt.Sprint("i", l.ids)), rapid.SampledFrom([]transcript.Lane{steer, follow, synth, transcript.LaneBarrier}).Draw(l.T, "lane"))
+	in := saying(transcript.EntryID(fmt.Sprint("i", l.ids)), rapid.SampledFrom([]transcript.Lane{steer, follow, synth, transcript.LaneBarrier}).Draw(l.T, "lane"))
 	in.Wait = rapid.SampledFrom([]time.Duration{0, 0, 0, time.Second, 2 * turnLease}).Draw(l.T, "wait")
 	in.Life = rapid.SampledFrom([]time.Duration{0, 0, 0, time.Minute}).Draw(l.T, "life")
 	l.admit(in)

@@ -21,7 +21,7 @@ func said(inputs []transcript.Input) string {
 	return strings.Join(words, " ")
 }
 
-func input(id transcript.EntryID, lane transcript.Lane) transcript.NewInput {
+func saying(id transcript.EntryID, lane transcript.Lane) transcript.NewInput {
 	return transcript.NewInput{Entry: asked(id), Lane: lane}
 }
 
@@ -57,12 +57,12 @@ func TestDelivery(t *testing.T) {
 		h := newHost(t, nil)
 		h.create()
 		turn := h.begins(h.runner())
-		h.admit(input("then", follow))
-		h.admit(input("wait", steer))
-		h.admit(input("no", steer))
-		h.admit(input("compact", transcript.LaneBarrier))
-		h.admit(input("typed meanwhile", steer))
-		h.admit(input("and then", follow))
+		h.admit(saying("then", follow))
+		h.admit(saying("wait", steer))
+		h.admit(saying("no", steer))
+		h.admit(saying("compact", transcript.LaneBarrier))
+		h.admit(saying("typed meanwhile", steer))
+		h.admit(saying("and then", follow))
 		var got []string
 		for _, stop := range []bool{false, false, false, false, true, true, true} {
 			got = append(got, next(t, turn, stop))
@@ -87,8 +87,8 @@ func TestDeliverSingle(t *testing.T) {
 		h := newHost(t, nil)
 		h.create()
 		turn := h.begins(h.runner(func(c *transcript.TurnsConfig) { c.Single = true }))
-		h.admit(input("a", steer))
-		h.admit(input("b", steer))
+		h.admit(saying("a", steer))
+		h.admit(saying("b", steer))
 		if got := next(t, turn, false); got != "a" {
 			t.Errorf("said %q", got)
 		}
@@ -105,7 +105,7 @@ func TestPromoteElsewhere(t *testing.T) {
 		h.commit(transcript.Change{Refs: []transcript.RefChange{{Name: "branch", To: transcript.After("b")}}})
 		turn := h.begins(h.runner())
 		to := func(id transcript.EntryID, place func(*transcript.NewInput)) {
-			in := input(id, steer)
+			in := saying(id, steer)
 			place(&in)
 			h.admit(in)
 		}

@@ -19,7 +19,7 @@ func TestRepliesLost(t *testing.T) {
 			h := newHost(t, nil)
 			h.leaves(1)
 			time.Sleep(turnLease)
-			in := input("for a ref", steer)
+			in := saying("for a ref", steer)
 			in.Ref = "r"
 			h.admit(in)
 			lost := map[string]int{}
@@ -72,7 +72,7 @@ func TestNoThirdOutcome(t *testing.T) {
 				r.meddle(func(_ string, nth int, done bool) error {
 					if nth == n && done == after {
 						reached = true
-						admitted = h.admit(input("just now", follow))
+						admitted = h.admit(saying("just now", follow))
 					}
 					return nil
 				})
@@ -125,8 +125,8 @@ func TestCloseKeeps(t *testing.T) {
 		h.create()
 		r := h.runner()
 		turn := h.begins(r)
-		h.admit(input("a", steer))
-		h.admit(input("b", follow))
+		h.admit(saying("a", steer))
+		h.admit(saying("b", follow))
 		if _, err := h.db.Inbox().ChangeInput(t.Context(), talk, "a", transcript.InputCommand{Claim: turn.Fence()}); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestCloseHoldsAndDrains(t *testing.T) {
 		h.create()
 		r := h.runner()
 		turn := h.begins(r)
-		h.admit(input("a", steer))
+		h.admit(saying("a", steer))
 		if _, err := turn.Close(t.Context(), &transcript.CloseOptions{Hold: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +177,8 @@ func TestCloseHoldsAndDrains(t *testing.T) {
 		}
 		h.commit(transcript.Change{Resume: true})
 		turn = h.begins(r)
-		h.admit(input("b", follow))
-		h.admit(input("c", steer))
+		h.admit(saying("b", follow))
+		h.admit(saying("c", steer))
 		if _, err := h.db.Inbox().ChangeInput(t.Context(), talk, "c", transcript.InputCommand{Claim: turn.Fence()}); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestCloseFails(t *testing.T) {
 			h.create()
 			r := h.runner()
 			turn := h.begins(r)
-			h.admit(input("a", steer))
+			h.admit(saying("a", steer))
 			if _, err := turn.Commit(t.Context(), transcript.Change{Draft: &transcript.Draft{NewEntry: asked("draft")}}); err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +253,7 @@ func TestFinishWhenDue(t *testing.T) {
 		}
 		turn := h.begins(r)
 		r.meddle(nil)
-		in := input("soon", follow)
+		in := saying("soon", follow)
 		in.Wait = 10 * time.Second
 		h.admit(in)
 		time.Sleep(in.Wait)
@@ -261,7 +261,7 @@ func TestFinishWhenDue(t *testing.T) {
 		if err != nil || said(waiting) != "soon" {
 			t.Errorf("got %q, %v", said(waiting), err)
 		}
-		mortal := input("mortal", steer)
+		mortal := saying("mortal", steer)
 		mortal.Life = 10 * time.Second
 		h.admit(mortal)
 		if _, err := turn.Promote(t.Context(), waiting...); err != nil {
