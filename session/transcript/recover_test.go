@@ -62,6 +62,28 @@ func TestRecover(t *testing.T) {
 	})
 }
 
+// Of two that look at once one recovers it, and the other has failed at nothing.
+func TestRecoverOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, nil)
+		h.leaves(1)
+		time.Sleep(turnLease)
+		r, faster := h.runner(), h.runner()
+		var turn *transcript.Turn
+		r.meet = func(call string, _ int, after bool) error {
+			if call == "acquire" && !after {
+				turn = h.begins(faster)
+			}
+			return nil
+		}
+		if done, err := r.Recover(t.Context(), 10, nil); err != nil || len(done.Settled) > 0 || turn == nil {
+			t.Errorf("got %+v, %v", done, err)
+		}
+		h.tidy(turn)
+		closeTurn(t, turn)
+	})
+}
+
 // The chore is one that a Keeper serves, beside its own.
 func TestRecoverAsAChore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
