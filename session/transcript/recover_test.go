@@ -128,7 +128,7 @@ func TestRecoverMany(t *testing.T) {
 		r := h.runner(func(c *transcript.TurnsConfig) {
 			c.EndProcesses = func(_ context.Context, c access.ConversationID, _ int64) error {
 				if c == "c1" {
-					return errOutage
+					return errNoConnection
 				}
 				return nil
 			}
@@ -147,10 +147,10 @@ func TestRecoverMany(t *testing.T) {
 		}
 		for _, want := range [][]access.ConversationID{{"c2", "c3"}, {"c4", "c5"}, nil} {
 			done, err := r.Recover(ctx, 2, nil)
-			if !slices.Equal(done.Settled, want) || want == nil != errors.Is(err, errOutage) && len(want) != 2 {
+			if !slices.Equal(done.Settled, want) || want == nil != errors.Is(err, errNoConnection) && len(want) != 2 {
 				t.Errorf("got %v, %v, want %v", done.Settled, err, want)
 			}
-			if !errors.Is(err, errOutage) {
+			if !errors.Is(err, errNoConnection) {
 				t.Errorf("what it failed with: %v", err)
 			}
 		}
@@ -184,7 +184,7 @@ func (l *life) admits() {
 func tolerable(err error) bool {
 	_, held := errors.AsType[*session.HeldError](err)
 	_, late := errors.AsType[*transcript.TooLateError](err)
-	return err == nil || held || late || errors.Is(err, transcript.ErrFenced) || errors.Is(err, transcript.ErrHeld) || errors.Is(err, errDied) || errors.Is(err, errOutage)
+	return err == nil || held || late || errors.Is(err, transcript.ErrFenced) || errors.Is(err, transcript.ErrHeld) || errors.Is(err, errDied) || errors.Is(err, errNoConnection)
 }
 
 // acts lets a runner do one thing; whatever it is in the middle of, things happen.
@@ -203,7 +203,7 @@ func (l *life) acts(i int) {
 		case what == "die" && done:
 			return r.dies()
 		case what == "fail" && !done, what == "fail after" && done && call != "acquire": // a lease that nobody knows of lasts on
-			return errOutage
+			return errNoConnection
 		}
 		return nil
 	})

@@ -215,11 +215,11 @@ func TestCloseFails(t *testing.T) {
 			r.meddle(func(call string, nth int, after bool) error {
 				if nth == n && !after && call != "release" {
 					failed = true
-					return errOutage
+					return errNoConnection
 				}
 				return nil
 			})
-			if _, err := turn.Close(t.Context(), &transcript.CloseOptions{Drain: true}); errors.Is(err, errOutage) != failed {
+			if _, err := turn.Close(t.Context(), &transcript.CloseOptions{Drain: true}); errors.Is(err, errNoConnection) != failed {
 				t.Errorf("call %d: %v", n, err)
 			}
 			r.meddle(nil)

@@ -19,15 +19,15 @@ func TestLeaseLost(t *testing.T) {
 		renew func(nth int) error
 		lost  time.Duration // after it was begun
 	}{
-		"it is not answered":           {func(int) error { <-hang; return errOutage }, turnLease * 6 / 8},
-		"it fails":                     {func(int) error { return errOutage }, turnLease * 6 / 8},
-		"it fails once it was renewed": {func(n int) error { return map[bool]error{true: errOutage}[n > 1] }, turnLease/3 + turnLease*6/8},
+		"it is not answered":           {func(int) error { <-hang; return errNoConnection }, turnLease * 6 / 8},
+		"it fails":                     {func(int) error { return errNoConnection }, turnLease * 6 / 8},
+		"it fails once it was renewed": {func(n int) error { return map[bool]error{true: errNoConnection}[n > 1] }, turnLease/3 + turnLease*6/8},
 		"it is answered late, and then no more": {func(n int) error {
 			if n == 1 {
 				time.Sleep(turnLease / 6)
 				return nil
 			}
-			return errOutage
+			return errNoConnection
 		}, turnLease/3 + turnLease*6/8},
 		"it is another's, or was, or is gone":  {func(int) error { return session.ErrFenced }, turnLease / 3},
 		"the driver panics, and will for ever": {func(int) error { panic("the driver's") }, turnLease * 6 / 8},
@@ -99,7 +99,7 @@ func TestBeginTooLate(t *testing.T) {
 				r.meet = func(now string, _ int, after bool) error {
 					switch {
 					case now == "renew" && !after:
-						return errOutage
+						return errNoConnection
 					case now == call && after:
 						time.Sleep(turnLease)
 					}

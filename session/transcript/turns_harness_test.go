@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	errOutage = errors.New("no connection")
-	errDied   = errors.New("the process has died")
+	errNoConnection = errors.New("no connection")
+	errDied         = errors.New("the process has died")
 	// errUnknownLease: the reply of an Acquire was lost.
 	errUnknownLease = fmt.Errorf("the lease: %w", session.ErrUnknown)
 )
@@ -36,8 +36,8 @@ type runner struct {
 	died  bool
 }
 
-// failing is what a *testing.T and a *rapid.T have in common.
-type failing interface {
+// failingCalls is what a *testing.T and a *rapid.T have in common.
+type failingCalls interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
@@ -46,7 +46,7 @@ type failing interface {
 
 // host is a database, and the processes that turns have started.
 type host struct {
-	t  failing
+	t  failingCalls
 	db *memory.DB
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type host struct {
 	ids     int
 }
 
-func newHost(t failing, opts *memory.Options) *host {
+func newHost(t failingCalls, opts *memory.Options) *host {
 	return &host{t: t, db: memory.New(opts), running: map[int64]bool{}}
 }
 
@@ -153,7 +153,7 @@ func (h *host) open() transcript.Open {
 	return open
 }
 
-func asked(id transcript.EntryID) transcript.NewEntry {
+func askedOf(id transcript.EntryID) transcript.NewEntry {
 	return transcript.NewEntry{ID: id, Kind: transcript.KindUser, Parts: []transcript.Part{transcript.TextPart(string(id))}}
 }
 

@@ -142,7 +142,7 @@ func TestTakeoverAfterACrashAtEveryCall(t *testing.T) {
 
 // Whatever Begin fails at, it gives the lease back, and the next one begins at once.
 func TestBeginGivesBack(t *testing.T) {
-	failing := 0
+	failingCalls := 0
 	for n := 1; ; n++ {
 		failed := false
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestBeginGivesBack(t *testing.T) {
 			r := h.runner()
 			r.meet = func(_ string, nth int, after bool) error {
 				if nth == n && !after {
-					return errOutage
+					return errNoConnection
 				}
 				return nil
 			}
@@ -163,7 +163,7 @@ func TestBeginGivesBack(t *testing.T) {
 				closeTurn(t, turn)
 				return
 			}
-			if !errors.Is(err, errOutage) {
+			if !errors.Is(err, errNoConnection) {
 				t.Errorf("call %d: %v", n, err)
 			}
 			if row := h.row(); row.InTurn && row.Fence != old.Fence() {
@@ -176,10 +176,10 @@ func TestBeginGivesBack(t *testing.T) {
 		if !failed {
 			break
 		}
-		failing++
+		failingCalls++
 	}
-	if failing != 7 { // each of its calls, see TestTakeover, with one commit less to settle
-		t.Errorf("%d calls can fail", failing)
+	if failingCalls != 7 { // each of its calls, see TestTakeover, with one commit less to settle
+		t.Errorf("%d calls can fail", failingCalls)
 	}
 }
 
