@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	all  = flag.Bool("all", false, "die at every place of money, of transcripts and on Postgres, too, and at 20 random moments of each story")
+	all  = flag.Bool("all", false, "die at every place of money, of transcripts and on Postgres, too, and at more random moments of each story")
 	seed = flag.Uint64("seed", 0, "draws the sample and the random moments; 0 draws a seed")
 )
 

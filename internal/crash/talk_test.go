@@ -127,6 +127,8 @@ func TestTalkKilledAtEveryStep(t *testing.T) {
 			case *all:
 			case testing.Short():
 				places = drawn(draw, places, fewOfTalk)
+			case b.name == onPostgres.name:
+				places = drawn(draw, places, sample)
 			default:
 				places = drawn(draw, places, talkSample)
 			}
@@ -151,9 +153,9 @@ func TestTalkKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// At how many places a process dies by default, on each database, and in a short run.
+// At how many places a process dies by default on SQLite, and in a short run.
 const (
-	talkSample = 64
+	talkSample = 48
 	fewOfTalk  = 8
 )
 
@@ -238,7 +240,7 @@ func TestTalkKilledAtRandomMoments(t *testing.T) {
 				r := rehearse(main, talk.Stories()[name])
 				n := 1
 				if *all {
-					n = 20
+					n = 8
 				}
 				for range n {
 					write := 1 + draw.IntN(len(r.calls)-1)
