@@ -116,3 +116,47 @@ func TestSearchPlans(t *testing.T) {
 		}
 	}
 }
+
+// In a long conversation pages go on from one stretch of its words to the
+// next, and what is rare is found however long ago it was said.
+func TestSearchOfALongConversation(t *testing.T) {
+	db := migrated(t, nil)
+	s := db.Transcripts()
+	if _, err := s.Create(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	const entries = 2500
+	var all []transcript.NewEntry
+	for i := range entries {
+		text := "common"
+		if i == 7 {
+			text = "rare common"
+		}
+		all = append(all, said(fmt.Sprint("e", i), text))
+	}
+	for i := 0; i < entries; i += 500 {
+		change(t, s, transcript.Change{Conversation: "c", Append: all[i : i+500]})
+	}
+	if got := fmt.Sprint(sought(t, s, transcript.SearchQuery{Conversation: "c", Text: "common rar"})); got != "[e7]" {
+		t.Errorf("what is rare: %s", got)
+	}
+	next := entries - 1
+	for q := (transcript.SearchQuery{Conversation: "c", Text: "comm", Limit: 900}); ; {
+		page, err := s.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range page.Hits {
+			if string(h.ID) != fmt.Sprint("e", next) {
+				t.Fatalf("got %s, want e%d", h.ID, next)
+			}
+			next--
+		}
+		if q.Before = page.Next; q.Before == 0 {
+			break
+		}
+	}
+	if next != -1 {
+		t.Errorf("%d are missing", next+1)
+	}
+}
