@@ -22,7 +22,7 @@ func said(inputs []transcript.Input) string {
 }
 
 func saying(id transcript.EntryID, lane transcript.Lane) transcript.NewInput {
-	return transcript.NewInput{Entry: asked(id), Lane: lane}
+	return transcript.NewInput{Entry: question(id), Lane: lane}
 }
 
 // next delivers at a boundary of a turn and says it.
@@ -101,7 +101,7 @@ func TestPromoteElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, nil)
 		h.create()
-		h.commit(transcript.Change{Append: []transcript.NewEntry{asked("a"), asked("b"), asked("c")}})
+		h.commit(transcript.Change{Append: []transcript.NewEntry{question("a"), question("b"), question("c")}})
 		h.commit(transcript.Change{Refs: []transcript.RefChange{{Name: "branch", To: transcript.After("b")}}})
 		turn := h.begins(h.runner())
 		to := func(id transcript.EntryID, place func(*transcript.NewInput)) {

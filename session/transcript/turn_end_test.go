@@ -133,7 +133,7 @@ func TestCloseKeeps(t *testing.T) {
 		if inputs, err := turn.Deliver(t.Context(), false); err != nil || said(inputs) != "a" {
 			t.Errorf("delivered %q, %v", said(inputs), err)
 		}
-		if _, err := turn.Commit(t.Context(), transcript.Change{Draft: &transcript.Draft{NewEntry: asked("half an answer")}}); err != nil {
+		if _, err := turn.Commit(t.Context(), transcript.Change{Draft: &transcript.Draft{NewEntry: question("half an answer")}}); err != nil {
 			t.Fatal(err)
 		}
 		ended, cancel := context.WithCancel(t.Context())
@@ -209,7 +209,7 @@ func TestCloseFails(t *testing.T) {
 			r := h.runner()
 			turn := h.begins(r)
 			h.admit(saying("a", steer))
-			if _, err := turn.Commit(t.Context(), transcript.Change{Draft: &transcript.Draft{NewEntry: asked("draft")}}); err != nil {
+			if _, err := turn.Commit(t.Context(), transcript.Change{Draft: &transcript.Draft{NewEntry: question("draft")}}); err != nil {
 				t.Fatal(err)
 			}
 			r.meddle(func(call string, nth int, after bool) error {

@@ -54,7 +54,7 @@ func TestLeaseLost(t *testing.T) {
 					t.Errorf("it ended after %v, want %v, for %v", time.Since(began), c.lost, cause)
 				}
 				calls := len(r.called())
-				_, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{asked("late")}})
+				_, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{question("late")}})
 				if !errors.Is(err, transcript.ErrFenced) || !errors.Is(err, session.ErrFenced) {
 					t.Errorf("a late commit: %v", err)
 				}
@@ -71,7 +71,7 @@ func TestLeaseLost(t *testing.T) {
 				next := h.begins(h.runner())
 				h.tidy(next)
 				// It was on its way as the lease ran out.
-				if _, err := r.store.Commit(t.Context(), transcript.Change{Conversation: talk, Fence: turn.Fence(), Append: []transcript.NewEntry{asked("late")}}); !errors.Is(err, transcript.ErrFenced) {
+				if _, err := r.store.Commit(t.Context(), transcript.Change{Conversation: talk, Fence: turn.Fence(), Append: []transcript.NewEntry{question("late")}}); !errors.Is(err, transcript.ErrFenced) {
 					t.Errorf("a commit that was under way: %v", err)
 				}
 				if _, err := turn.Close(t.Context(), nil); !errors.Is(err, transcript.ErrFenced) {
@@ -132,7 +132,7 @@ func TestContextEnds(t *testing.T) {
 			t.Errorf("it ended for %v", cause)
 		}
 		time.Sleep(time.Hour)
-		if _, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{asked("as far as I came")}}); err != nil {
+		if _, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{question("as far as I came")}}); err != nil {
 			t.Errorf("what was known by then: %v", err)
 		}
 		if _, err := turn.Close(ctx, nil); err != nil {

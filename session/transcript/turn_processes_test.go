@@ -116,7 +116,7 @@ func TestTakeoverEndsProcesses(t *testing.T) {
 			t.Errorf("process %d, which was none of its business, has ended: %+v", i, exit)
 		}
 	}
-	if _, err := old.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{asked("late")}}); !errors.Is(err, transcript.ErrFenced) {
+	if _, err := old.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{question("late")}}); !errors.Is(err, transcript.ErrFenced) {
 		t.Errorf("the old one, late: %v", err)
 	}
 	if cause := context.Cause(old.Context()); !errors.Is(cause, session.ErrFenced) {

@@ -36,8 +36,8 @@ type runner struct {
 	died  bool
 }
 
-// failingCalls is what a *testing.T and a *rapid.T have in common.
-type failingCalls interface {
+// tester is what a *testing.T and a *rapid.T have in common.
+type tester interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
@@ -46,7 +46,7 @@ type failingCalls interface {
 
 // host is a database, and the processes that turns have started.
 type host struct {
-	t  failingCalls
+	t  tester
 	db *memory.DB
 
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ type host struct {
 	ids     int
 }
 
-func newHost(t failingCalls, opts *memory.Options) *host {
+func newHost(t tester, opts *memory.Options) *host {
 	return &host{t: t, db: memory.New(opts), running: map[int64]bool{}}
 }
 
@@ -153,7 +153,7 @@ func (h *host) open() transcript.Open {
 	return open
 }
 
-func askedOf(id transcript.EntryID) transcript.NewEntry {
+func question(id transcript.EntryID) transcript.NewEntry {
 	return transcript.NewEntry{ID: id, Kind: transcript.KindUser, Parts: []transcript.Part{transcript.TextPart(string(id))}}
 }
 

@@ -142,7 +142,7 @@ func TestTakeoverAfterACrashAtEveryCall(t *testing.T) {
 
 // Whatever Begin fails at, it gives the lease back, and the next one begins at once.
 func TestBeginGivesBack(t *testing.T) {
-	failingCalls := 0
+	tester := 0
 	for n := 1; ; n++ {
 		failed := false
 		synctest.Test(t, func(t *testing.T) {
@@ -176,10 +176,10 @@ func TestBeginGivesBack(t *testing.T) {
 		if !failed {
 			break
 		}
-		failingCalls++
+		tester++
 	}
-	if failingCalls != 7 { // each of its calls, see TestTakeover, with one commit less to settle
-		t.Errorf("%d calls can fail", failingCalls)
+	if tester != 7 { // each of its calls, see TestTakeover, with one commit less to settle
+		t.Errorf("%d calls can fail", tester)
 	}
 }
 
@@ -216,10 +216,10 @@ func TestOneRunner(t *testing.T) {
 				t.Errorf("a second turn: %v", err)
 			}
 		}
-		if _, err := two.store.Commit(t.Context(), transcript.Change{Conversation: talk, Append: []transcript.NewEntry{asked("x")}}); !errors.Is(err, transcript.ErrInTurn) {
+		if _, err := two.store.Commit(t.Context(), transcript.Change{Conversation: talk, Append: []transcript.NewEntry{question("x")}}); !errors.Is(err, transcript.ErrInTurn) {
 			t.Errorf("without a turn: %v", err)
 		}
-		if !h.admit(transcript.NewInput{Entry: asked("enqueued"), Lane: steer}).InTurn {
+		if !h.admit(transcript.NewInput{Entry: question("enqueued"), Lane: steer}).InTurn {
 			t.Error("who enqueues is not told of the turn")
 		}
 		time.Sleep(time.Hour) // it renews itself
@@ -235,7 +235,7 @@ func TestOneRunner(t *testing.T) {
 		if next.Fence() <= turn.Fence() || next.ID() == turn.ID() {
 			t.Errorf("turn %d after %d", next.Fence(), turn.Fence())
 		}
-		if _, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{asked("late")}}); !errors.Is(err, transcript.ErrFenced) || !errors.Is(err, session.ErrClosed) {
+		if _, err := turn.Commit(t.Context(), transcript.Change{Append: []transcript.NewEntry{question("late")}}); !errors.Is(err, transcript.ErrFenced) || !errors.Is(err, session.ErrClosed) {
 			t.Errorf("the first one, late: %v", err)
 		}
 		closeTurn(t, next)
