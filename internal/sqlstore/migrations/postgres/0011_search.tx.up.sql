@@ -31,4 +31,4 @@ DROP VIEW bunkroom_schema;
 
 --bun:split
 
-CREATE VIEW bunkroom_schema AS SELECT 12 AS version;
+CREATE VIEW bunkroom_schema AS SELECT 11 AS version;

@@ -7,4 +7,4 @@ DROP VIEW bunkroom_schema;
 
 --bun:split
 
-CREATE VIEW bunkroom_schema AS SELECT 13 AS version;
+CREATE VIEW bunkroom_schema AS SELECT 12 AS version;
