@@ -2,7 +2,9 @@ package transcripttest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +70,26 @@ func brokenWrites() []broken {
 				return s.Create(ctx, c)
 			}}
 		}, "create-again", "create append"},
+		{"gives what has no result that of the first call", changed(func(_ transcript.Store, c *transcript.Change) {
+			c.Append = slices.Clone(c.Append)
+			var first json.RawMessage
+			for i := range c.Append {
+				c.Append[i].Parts = slices.Clone(c.Append[i].Parts)
+				for j, p := range c.Append[i].Parts {
+					if p.Call == nil || !p.Call.Status.Settled() {
+						continue
+					}
+					call := *p.Call
+					if first == nil {
+						first = call.Result
+					}
+					if call.Result == nil {
+						call.Result = first
+					}
+					c.Append[i].Parts[j].Call = &call
+				}
+			}
+		}), "settled-at-once", "create append settle"},
 		{"makes each that is asked for at once", func() transcript.Store {
 			s := sound()
 			return wrapped{Store: s, create: func(ctx context.Context, c access.ConversationID) (transcript.Transcript, error) {
