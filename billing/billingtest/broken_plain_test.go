@@ -3,7 +3,6 @@ package billingtest
 import (
 	"context"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -23,15 +22,16 @@ type plain struct {
 	exported map[string]bool
 
 	// load spoils what the book is shown, and save what is written. asleep has
-	// the lock let go of in between.
+	// the lock let go of in between, for another who is at it.
 	load   func(now time.Time, f *billing.Facts)
 	save   func(now time.Time, c *billing.Changes)
 	asleep bool
+	meet   chan struct{}
 }
 
 func newPlain(clock *Clock) *plain {
 	return &plain{
-		now: func() time.Time { return clock.Now().UTC().Truncate(time.Microsecond) }, rows: newTwin(), exported: map[string]bool{},
+		now: func() time.Time { return clock.Now().UTC().Truncate(time.Microsecond) }, rows: newTwin(), exported: map[string]bool{}, meet: make(chan struct{}),
 	}
 }
 
@@ -59,8 +59,10 @@ func (p *plain) narrow(ctx context.Context, only func(time.Time, *billing.Facts)
 	}
 	if p.asleep {
 		p.mu.Unlock()
-		for range 100 {
-			runtime.Gosched()
+		select { // two that have decided go on together
+		case p.meet <- struct{}{}:
+		case <-p.meet:
+		case <-time.After(20 * time.Millisecond): // nobody else is at it
 		}
 		p.mu.Lock()
 	}
