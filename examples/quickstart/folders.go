@@ -78,10 +78,10 @@ func (f *folders) usable() error {
 }
 
 // open makes what carries folders. It is closed also after an error.
-func (f *folders) open(ctx context.Context, s *story, data string) (mount.Mounter, error) {
+func (f *folders) open(ctx context.Context, s *story, rows mount.Store, data string) (mount.Mounter, error) {
 	if f.kind == inS3 {
 		f.where = fmt.Sprintf("bucket %s", f.bucket)
-		return f.openS3(ctx, s, data)
+		return f.openS3(ctx, s, rows, data)
 	}
 	f.where = filepath.Join(data, "folders")
 	return dir.New(f.where)

@@ -277,7 +277,7 @@ func (s *story) open(ctx context.Context, data string) (closeAll func(), err err
 	if err != nil {
 		return nil, errors.Join(err, boxes.Close())
 	}
-	mounter, err := s.folders.open(ctx, s, data)
+	mounter, err := s.folders.open(ctx, s, db.Mounts(), data)
 	closeAll = func() {
 		s.folders.close(s)
 		db.Close()

@@ -21,7 +21,7 @@ const closeTimeout = time.Minute
 
 // openS3 has folders of the bucket mounted on this host, with credentials for
 // one folder each that are renewed while they are mounted.
-func (f *folders) openS3(ctx context.Context, s *story, data string) (mount.Mounter, error) {
+func (f *folders) openS3(ctx context.Context, s *story, rows mount.Store, data string) (mount.Mounter, error) {
 	signer, err := s3.New(s3.Config{
 		Bucket: f.bucket, Region: f.region, Endpoint: f.endpoint,
 		Way: s3.AssumeRole{Role: f.role, Keys: func(context.Context) (s3.Keys, error) {
@@ -38,7 +38,11 @@ func (f *folders) openS3(ctx context.Context, s *story, data string) (mount.Moun
 		return nil, err
 	}
 	s.say("The store confines credentials to one folder: those of one were refused another.")
-	server, err := geesefs.New(geesefs.Config{Signer: signer, Dir: filepath.Join(data, "credentials")})
+	kept, err := mount.NewKeptSigner(mount.KeptSignerConfig{Signer: signer, Store: rows}) // nothing for what is deleted
+	if err != nil {
+		return nil, err
+	}
+	server, err := geesefs.New(geesefs.Config{Signer: kept, Dir: filepath.Join(data, "credentials")})
 	if err != nil {
 		return nil, err
 	}

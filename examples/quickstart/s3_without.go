@@ -24,4 +24,6 @@ func withS3() error {
 	return fmt.Errorf("go run: %w", syscall.Exec(tool, args, os.Environ()))
 }
 
-func (*folders) openS3(context.Context, *story, string) (mount.Mounter, error) { return nil, withS3() }
+func (*folders) openS3(context.Context, *story, mount.Store, string) (mount.Mounter, error) {
+	return nil, withS3()
+}
