@@ -13,6 +13,9 @@
 //   - A conversation is one thread with one agent. It is bound to one session
 //     when it is opened, for good, or to none. Many conversations share a
 //     session; neither id is ever made from the other, or compared with it.
+//   - A transcript is the content of a conversation: an append-only tree of
+//     entries with a head. Its inbox has the inputs that wait. A turn is one
+//     runner's right to act on the conversation.
 //   - A sandbox is the session's isolated place with files and processes. It is
 //     a row. A machine is what a provider runs for it: a sandbox may have had
 //     several, one generation after the other, and often has none.
@@ -32,6 +35,8 @@
 //	sandbox          files and processes; the life of one machine
 //	mount            durable folders, and how they get into a sandbox
 //	session          sessions and conversations: rows, work, upkeep
+//	session/transcript what is said in a conversation, and what waits to be said: a tree of entries, turns, an inbox
+//	mount/files      the files of durable folders, in their bucket
 //	drivers/memory   every store in memory, and a scripted provider of sandboxes
 //	drivers/sqlite   every store in a SQLite file
 //	drivers/postgres every store in a Postgres database, for several replicas
@@ -43,7 +48,8 @@
 //
 // A room imports only those above it in this list, and no driver another. What
 // others implement is a small interface with a suite beside it that proves an
-// implementation: sandbox/sandboxtest, mount/mounttest, session/sessiontest, billing/billingtest.
+// implementation: sandbox/sandboxtest, mount/mounttest, session/sessiontest,
+// session/transcript/transcripttest, billing/billingtest.
 //
 // # One way
 //
