@@ -56,11 +56,36 @@ func checkList(q session.ListQuery) (after token, err error) {
 	return after, nil
 }
 
+// Of what is listed only those columns are read that the question does not
+// say: a page is a hundred rows, and what a row takes is what its columns take.
+const (
+	listedSession      = `s.id, s.version, s.owner, s.name, s.environment_id, s.durable_workdir, s.created_at, s.last_active_at`
+	listedConversation = `c.id, c.session_id, c.owner, c.agent, c.title, c.shared, c.created_at, c.last_active_at`
+)
+
+// listedInto is where a row of a page goes.
+func listedInto(s *session.Summary, q session.ListQuery) []any {
+	into := []any{str(&s.Session.ID), num(&s.Session.Version), str(&s.Session.Owner), str(&s.Session.Name), str(&s.Session.Environment), flag{&s.Session.DurableWorkdir},
+		moment{&s.Session.CreatedAt}, moment{&s.Session.LastActiveAt}}
+	if q.Ended {
+		into = append(into, moment{&s.Session.EndedAt})
+	}
+	return append(into, state{&s.Machine})
+}
+
+func listedConversationInto(c *session.Conversation) []any {
+	return []any{str(&c.ID), str(&c.Session), str(&c.Owner), str(&c.Agent), str(&c.Title), flag{&c.Shared}, moment{&c.CreatedAt}, moment{&c.LastActiveAt}}
+}
+
 // listing is the statement for a page, and its arguments. There are a few of
 // them, by what is asked, and each is prepared once.
 func listing(q session.ListQuery, after token) (text string, args []any) {
 	var b strings.Builder
-	b.WriteString(`SELECT ` + sessionColumns + `, COALESCE(b.state, (SELECT l.state FROM bunkroom_sandboxes AS l WHERE l.environment_id = s.environment_id))
+	b.WriteString(`SELECT ` + listedSession)
+	if q.Ended {
+		b.WriteString(`, s.ended_at`)
+	}
+	b.WriteString(`, COALESCE(b.state, (SELECT l.state FROM bunkroom_sandboxes AS l WHERE l.environment_id = s.environment_id))
 		FROM bunkroom_sessions AS s LEFT JOIN bunkroom_sandboxes AS b ON b.session_id = s.id WHERE s.project = ?`)
 	args = append(args, string(q.Project))
 	where := func(condition string, with ...any) {
@@ -94,8 +119,8 @@ func (p place) listSessions(ctx context.Context, q session.ListQuery, after toke
 	}
 	defer rows.Close()
 	var page session.Page
-	var item session.Summary
-	into := append(sessionInto(&item.Session), state{&item.Machine})
+	item := session.Summary{Session: session.Session{Project: q.Project}}
+	into := listedInto(&item, q)
 	for rows.Next() {
 		if len(page.Items) == q.Limit {
 			last := page.Items[q.Limit-1].Session
@@ -113,12 +138,12 @@ func (p place) listSessions(ctx context.Context, q session.ListQuery, after toke
 const (
 	// newestConversations ranks them in an index that has their order; only
 	// those that are listed are read whole.
-	newestConversations = `SELECT ` + conversationColumns + ` FROM (
+	newestConversations = `SELECT ` + listedConversation + ` FROM (
 		SELECT id AS newest, row_number() OVER (PARTITION BY session_id ORDER BY last_active_at DESC, id DESC) AS nth
 		FROM bunkroom_conversations WHERE session_id IN IDS(?) AND closed_at IS NULL) AS n
 		JOIN bunkroom_conversations AS c ON c.id = n.newest WHERE n.nth <= ? ORDER BY c.session_id, n.nth`
 	// newestOfEach reads no more of a session than is listed, each by one look into that index.
-	newestOfEach = `SELECT ` + conversationColumns + ` FROM ROWS(id text) AS s CROSS JOIN LATERAL (
+	newestOfEach = `SELECT ` + listedConversation + ` FROM ROWS(id text) AS s CROSS JOIN LATERAL (
 		SELECT * FROM bunkroom_conversations AS c WHERE c.session_id = s.id AND c.closed_at IS NULL
 		ORDER BY c.last_active_at DESC, c.id DESC LIMIT ?) AS c`
 )
@@ -150,13 +175,14 @@ func (p place) listConversations(ctx context.Context, items []session.Summary) e
 	}
 	defer rows.Close()
 	var v session.Conversation
-	into := conversationInto(&v)
+	into := listedConversationInto(&v)
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		to := &items[at[v.Session]].Conversations
-		*to = append(*to, v)
+		to := &items[at[v.Session]]
+		v.Project = to.Session.Project // a conversation's is its session's
+		to.Conversations = append(to.Conversations, v)
 	}
 	for i := range items { // a query says how it chooses, and not always how it hands on
 		slices.SortFunc(items[i].Conversations, newerFirst)
