@@ -155,7 +155,7 @@ func TestTalkKilledAtEveryStep(t *testing.T) {
 
 // At how many places a process dies by default on SQLite, and in a short run.
 const (
-	talkSample = 48
+	talkSample = 24
 	fewOfTalk  = 8
 )
 
