@@ -1,7 +1,11 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,16 +18,40 @@ import (
 	"github.com/bunkroom/bunkroom/session/transcript/transcripttest"
 )
 
+// template is a file with the schema, which is made once: to make it takes
+// longer than most of what is done to it.
+var template struct {
+	once sync.Once
+	file []byte
+	err  error
+}
+
 func fresh(t testing.TB, now func() time.Time) *sqlite.DB {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "bunkroom.db"), &sqlite.Options{Now: now})
+	t.Helper()
+	template.once.Do(func() { template.file, template.err = migrated(filepath.Join(t.TempDir(), "template.db")) })
+	path := filepath.Join(t.TempDir(), "bunkroom.db")
+	if err := errors.Join(template.err, os.WriteFile(path, template.file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(t.Context(), path, &sqlite.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return db
+}
+
+// migrated makes a database at path and returns its file, which is whole once it is closed.
+func migrated(path string) ([]byte, error) {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }
 
 func TestStore(t *testing.T) {
