@@ -1,7 +1,11 @@
 package sqlstore_test
 
 import (
+	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -14,7 +18,12 @@ import (
 // empty returns a database without any schema.
 func empty(t testing.TB, opts *sqlite.Options) *sqlite.DB {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), opts)
+	return opened(t, filepath.Join(t.TempDir(), "test.db"), opts)
+}
+
+func opened(t testing.TB, path string, opts *sqlite.Options) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,14 +31,36 @@ func empty(t testing.TB, opts *sqlite.Options) *sqlite.DB {
 	return db
 }
 
+// template is a file with the schema, which is made once: to make it takes
+// longer than most of what is done to it.
+var template struct {
+	once sync.Once
+	file []byte
+	err  error
+}
+
 // migrated returns a database with the schema.
 func migrated(t testing.TB, opts *sqlite.Options) *sqlite.DB {
 	t.Helper()
-	db := empty(t, opts)
-	if err := db.Migrate(t.Context()); err != nil {
+	template.once.Do(func() { template.file, template.err = schema(filepath.Join(t.TempDir(), "template.db")) })
+	path := filepath.Join(t.TempDir(), "test.db")
+	if err := errors.Join(template.err, os.WriteFile(path, template.file, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	return db
+	return opened(t, path, opts)
+}
+
+// schema makes a database at path and returns its file, which is whole once it is closed.
+func schema(path string) ([]byte, error) {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }
 
 // spawn is the change that opens a session of alice with a sandbox and a conversation.
