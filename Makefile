@@ -60,7 +60,7 @@ test: deps
 	@mkdir -p $(CACHE); rm -f $(SKIPS); export BUNKROOM_SKIPS=$(SKIPS); failed=; \
 	for module in $(MODULES); do \
 		echo "==> $$module: go test"; \
-		(cd "$$module" && go test -race -shuffle=on -timeout 20m ./...) || failed=1; \
+		(cd "$$module" && go test -race -shuffle=on -timeout 30m ./...) || failed=1; \
 	done; \
 	if [ -s $(SKIPS) ]; then echo "==> skipped:"; sort $(SKIPS) | sed 's/^/    /'; else echo "==> skipped: nothing"; fi; \
 	[ -z "$$failed" ]
