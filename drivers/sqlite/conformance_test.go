@@ -3,13 +3,11 @@ package sqlite_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
+	"github.com/bunkroom/bunkroom/internal/filetest"
 	"github.com/bunkroom/bunkroom/mount"
 	"github.com/bunkroom/bunkroom/mount/mounttest"
 	"github.com/bunkroom/bunkroom/session"
@@ -18,40 +16,34 @@ import (
 	"github.com/bunkroom/bunkroom/session/transcript/transcripttest"
 )
 
-// template is a file with the schema, which is made once: to make it takes
-// longer than most of what is done to it.
-var template struct {
-	once sync.Once
-	file []byte
-	err  error
-}
+var template filetest.Template
 
 func fresh(t testing.TB, now func() time.Time) *sqlite.DB {
 	t.Helper()
-	template.once.Do(func() { template.file, template.err = migrated(filepath.Join(t.TempDir(), "template.db")) })
-	path := filepath.Join(t.TempDir(), "bunkroom.db")
-	if err := errors.Join(template.err, os.WriteFile(path, template.file, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sqlite.Open(t.Context(), path, &sqlite.Options{Now: now})
+	_, db := shared(t, &sqlite.Options{Now: now})
+	return db
+}
+
+// shared is a database with the schema, and where its file is, for others to open too.
+func shared(t testing.TB, opts *sqlite.Options) (path string, db *sqlite.DB) {
+	t.Helper()
+	path = template.Copy(t, migrated)
+	db, err := sqlite.Open(t.Context(), path, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return db
+	return path, db
 }
 
-// migrated makes a database at path and returns its file, which is whole once it is closed.
-func migrated(path string) ([]byte, error) {
+// migrated makes a database, whose file is whole once it is closed.
+func migrated(path string) error {
 	ctx := context.Background()
 	db, err := sqlite.Open(ctx, path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
+	return errors.Join(db.Migrate(ctx), db.Close())
 }
 
 func TestStore(t *testing.T) {

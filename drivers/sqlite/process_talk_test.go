@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -49,15 +48,7 @@ func talkMuch(ctx context.Context, db *sqlite.DB, by int) error {
 // Several processes talk in one file at the same time: each of them gets through, without an
 // error, and nothing of what any of them says is lost. (cases 1, 2)
 func TestProcessesTalk(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shared.db")
-	db, err := sqlite.Open(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	path, db := shared(t, nil)
 	if _, err := db.Transcripts().Create(t.Context(), common); err != nil {
 		t.Fatal(err)
 	}
@@ -90,15 +81,7 @@ func TestProcessesTalk(t *testing.T) {
 // While another process holds the lock for longer than the busy timeout, a
 // write is refused with ErrBusy, which a host may send again, and nothing is written; reads go on. (case 2)
 func TestTalkWhileBusy(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shared.db")
-	db, err := sqlite.Open(t.Context(), path, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	path, db := shared(t, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
 	s, ctx := db.Transcripts(), t.Context()
 	if _, err := s.Create(ctx, common); err != nil {
 		t.Fatal(err)

@@ -128,15 +128,7 @@ func count(ctx context.Context, db *sqlite.DB) error {
 // Two processes write to one file at the same time: no error, no lost update,
 // and the ceiling holds for both together. (T-26)
 func TestTwoProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shared.db")
-	db, err := sqlite.Open(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	path, db := shared(t, nil)
 	if _, err := db.Sessions().Commit(t.Context(), session.Change{Session: &session.Session{ID: counter, Owner: "bob", Name: "0"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -178,15 +170,7 @@ func TestTwoProcessesMigrate(t *testing.T) {
 // While another process holds the lock for longer than the busy timeout, a
 // write is refused with a BusyError and reads go on; afterwards all is well.
 func TestBusy(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shared.db")
-	db, err := sqlite.Open(t.Context(), path, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	path, db := shared(t, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
 	first := spawn()
 	if _, err := db.Sessions().Commit(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -197,7 +181,7 @@ func TestBusy(t *testing.T) {
 		t.Fatalf("the child said %q", line)
 	}
 	c := spawn()
-	_, err = db.Sessions().Commit(t.Context(), c)
+	_, err := db.Sessions().Commit(t.Context(), c)
 	e, ok := errors.AsType[*sqlite.BusyError](err)
 	if !ok {
 		t.Fatalf("got %v, want a BusyError", err)

@@ -32,6 +32,7 @@ var house = []room{
 	{Path: "internal/host", Floor: 1, Only: []string{"access"}},
 	{Path: "internal/need", Floor: 0, Only: []string{}},
 	{Path: "internal/mutanttest", Floor: 0, Only: []string{"internal/need"}},
+	{Path: "internal/filetest", Floor: 0, Only: []string{}},
 	{Path: "internal/pgtest", Floor: 0},
 	{Path: "internal/weedtest", Floor: 0},
 	{Path: "internal/arch", Floor: 0, Only: []string{}},

@@ -3,13 +3,12 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
+	"github.com/bunkroom/bunkroom/internal/filetest"
 	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
@@ -31,36 +30,22 @@ func opened(t testing.TB, path string, opts *sqlite.Options) *sqlite.DB {
 	return db
 }
 
-// template is a file with the schema, which is made once: to make it takes
-// longer than most of what is done to it.
-var template struct {
-	once sync.Once
-	file []byte
-	err  error
-}
+var template filetest.Template
 
 // migrated returns a database with the schema.
 func migrated(t testing.TB, opts *sqlite.Options) *sqlite.DB {
 	t.Helper()
-	template.once.Do(func() { template.file, template.err = schema(filepath.Join(t.TempDir(), "template.db")) })
-	path := filepath.Join(t.TempDir(), "test.db")
-	if err := errors.Join(template.err, os.WriteFile(path, template.file, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	return opened(t, path, opts)
+	return opened(t, template.Copy(t, schema), opts)
 }
 
-// schema makes a database at path and returns its file, which is whole once it is closed.
-func schema(path string) ([]byte, error) {
+// schema makes a database, whose file is whole once it is closed.
+func schema(path string) error {
 	ctx := context.Background()
 	db, err := sqlite.Open(ctx, path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
+	return errors.Join(db.Migrate(ctx), db.Close())
 }
 
 // spawn is the change that opens a session of alice with a sandbox and a conversation.
