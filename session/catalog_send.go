@@ -20,7 +20,8 @@ type Sending struct {
 }
 
 // WriteConversation returns a conversation that the actor may write in: its
-// owner may, as long as the project is theirs, also where it is closed. Who only reads it gets a *access.DeniedError.
+// owner may, as long as the project is theirs, also where it is closed. Who only reads it gets a *access.DeniedError; who has opened it and is no member of its project any more,
+// or of whom that can't be found out, ErrNotFound, as anybody else would.
 func (c *Catalog) WriteConversation(ctx context.Context, a access.Actor, id ConversationID) (Conversation, error) {
 	s, _, err := c.write(ctx, a, id, access.WantRole)
 	return s.Conversation, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,7 +23,8 @@ const (
 // Unversion is what files.Config.Unversion asks for, for the bucket of this
 // package that is called so: it deletes every version of every object whose key begins with prefix, and the marks
 // that the bucket keeps of deletions. What is deleted this way nobody brings
-// back. In a bucket that keeps no versions it deletes the objects.
+// back. In a bucket that keeps no versions it deletes the objects. A bucket that is a part of that one (blob.PrefixedBucket) is taken for
+// that part; one that is called otherwise is refused.
 //
 // The keys that the bucket was opened with need s3:ListBucketVersions and
 // s3:DeleteObjectVersion, which no folder's credentials have ([Policy]). What can't be deleted, as under an object
@@ -35,9 +38,13 @@ func Unversion(bucket string) func(ctx context.Context, b *blob.Bucket, prefix s
 		if !b.As(&client) {
 			return errNotS3
 		}
+		whole, err := located(ctx, b, bucket, prefix)
+		if err != nil {
+			return fmt.Errorf("s3: versions below %q: %w", prefix, err)
+		}
 		u := unversioning{client: client, bucket: bucket}
 		for range passes {
-			found, err := u.pass(ctx, prefix)
+			found, err := u.pass(ctx, whole)
 			switch {
 			case err != nil:
 				return fmt.Errorf("s3: versions below %q: %w", prefix, err)
@@ -49,6 +56,30 @@ func Unversion(bucket string) func(ctx context.Context, b *blob.Bucket, prefix s
 		}
 		return fmt.Errorf("s3: below %q there are versions still: somebody writes there", prefix)
 	}
+}
+
+// located is where in the bucket of that name the keys of b are that begin with
+// prefix: b may be a part of it, which only a list that it is asked for tells.
+func located(ctx context.Context, b *blob.Bucket, name, prefix string) (string, error) {
+	var in *sdk.ListObjectsV2Input
+	list := b.List(&blob.ListOptions{Prefix: prefix, BeforeList: func(as func(any) bool) error {
+		if !as(&in) {
+			return errNotS3
+		}
+		return nil
+	}})
+	if _, err := list.Next(ctx); err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	switch {
+	case in == nil:
+		return "", errNotS3
+	case aws.ToString(in.Bucket) != name:
+		return "", fmt.Errorf("the bucket is %q, not %q", aws.ToString(in.Bucket), name)
+	case !strings.HasSuffix(aws.ToString(in.Prefix), prefix):
+		return "", fmt.Errorf("the bucket keeps it below %q", aws.ToString(in.Prefix))
+	}
+	return *in.Prefix, nil
 }
 
 // unversioning is one call of Unversion.

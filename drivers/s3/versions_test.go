@@ -190,6 +190,35 @@ func TestUnversionManyVersions(t *testing.T) {
 	}
 }
 
+// Of a bucket that is a part of another it is that part of which nothing is
+// left, and what is called the same outside of it stays. One that is called otherwise is refused.
+func TestUnversionOfAPart(t *testing.T) {
+	v := keepVersions(t)
+	prefix := string(newFolder(t))
+	for _, key := range []string{prefix + "f", "deep/" + prefix + "f"} {
+		for range 2 {
+			if err := put(t.Context(), v.admin, v.name, key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	part := blob.PrefixedBucket(openBucket(t, s3.BucketConfig{
+		Bucket: v.name, Endpoint: v.Endpoint, PathStyle: true, Keys: func(context.Context) (s3.Keys, error) { return adminKeys(), nil },
+	}), "deep/")
+	defer part.Close()
+	if err := s3.Unversion(bucketName)(t.Context(), part, prefix); err == nil || !strings.Contains(err.Error(), v.name) {
+		t.Errorf("by another name: %v", err)
+	}
+	if err := s3.Unversion(v.name)(t.Context(), part, prefix); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{"deep/" + prefix: 0, prefix: 2} {
+		if versions, marks := v.all(t, key); len(versions) != want || len(marks) != 0 {
+			t.Errorf("below %s there are %d versions and %d marks, want %d versions", key, len(versions), len(marks), want)
+		}
+	}
+}
+
 func TestUnversionRefuses(t *testing.T) {
 	other := memblob.OpenBucket(nil)
 	defer other.Close()

@@ -17,7 +17,8 @@ import (
 func forkable(f transcript.Fork) bool { return f.ByReference && !f.At.Root && !f.Before && !f.Refs }
 
 // forkHead has its arguments by number: the fork, its source, the entry that is to be
-// the head or none, and the clock. It reads its source, and (by LIMIT) the clock, once.
+// the head or none, and the clock. It reads its source, and (by LIMIT) the clock, once. Where it had to wait
+// for a commit to its source, it sees that one's row, but no label of it: then the row is not the one it began with.
 const forkHead = `INSERT INTO bunkroom_transcripts AS t (conversation, status, version, last_seq, head_id, head_tree, head_branch, head_depth,
 		head_context, head_whole, head_input, head_output, head_cache_read, head_cache_write, head_cost,
 		began_input, began_output, began_cache_read, began_cache_write, began_cost,
@@ -28,7 +29,8 @@ const forkHead = `INSERT INTO bunkroom_transcripts AS t (conversation, status, v
 		s.conversation, s.head_id, s.last_seq, TRUE, s.tree, s.head_branch, s.head_depth, s.last_seq, n.at, n.at
 	FROM bunkroom_transcripts AS s CROSS JOIN (SELECT COALESCE(NOW(), ?4) AS at LIMIT 1) AS n
 	WHERE s.conversation = ?2 AND s.status <> 'deleted' AND s.base_seq = 0 AND s.head_depth > 0 AND s.head_tree = s.tree
-	AND (CAST(?3 AS text) = '' OR s.head_id = ?3) AND NOT EXISTS (SELECT 1 FROM bunkroom_transcript_labels AS l WHERE l.tree = s.tree) FOR KEY SHARE
+	AND (CAST(?3 AS text) = '' OR s.head_id = ?3) AND NOT EXISTS (SELECT 1 FROM bunkroom_transcript_labels AS l WHERE l.tree = s.tree)
+	AND s.last_seq = (SELECT v.last_seq FROM bunkroom_transcripts AS v WHERE v.conversation = ?2 AND v.status <> 'deleted') FOR KEY SHARE
 	ON CONFLICT DO NOTHING
 	RETURNING head_id, ` + forkNumbers
 

@@ -135,5 +135,6 @@ const (
 	MaxBatchBytes = 64 << 20 // of content, of a change
 	MaxRefs       = 1000     // of a transcript
 	MaxLabels     = 100      // of an entry
+	MaxNesting    = 1000     // levels of JSON in each other: what is kept together is read by packages that stop at 10,000
 	MaxName       = 256      // bytes of a ref, a label, or the name of a tool or a part's type
 )

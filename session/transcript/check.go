@@ -142,7 +142,7 @@ func (c Change) checkCalls() error {
 		case !s.Status.Settled():
 			return &access.FieldError{Field: field + ".Status", Rule: "a final one"}
 		case len(s.Result) > 0 && !valid(s.Result):
-			return &access.FieldError{Field: field + ".Result", Rule: "JSON"}
+			return &access.FieldError{Field: field + ".Result", Rule: jsonRule}
 		case len(s.Result) > MaxEntryBytes:
 			return &LimitError{Of: "bytes in a result", Max: MaxEntryBytes}
 		case seen[s.CallAddress]:
@@ -227,7 +227,7 @@ func (e NewEntry) check() error {
 	case len(e.Parts) > MaxParts:
 		return &access.FieldError{Field: "Parts", Rule: fmt.Sprintf("at most %d", MaxParts)}
 	case len(e.Payload) > 0 && !object(e.Payload):
-		return &access.FieldError{Field: "Payload", Rule: "a JSON object"}
+		return &access.FieldError{Field: "Payload", Rule: "an object: " + jsonRule}
 	case min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CostMicros) < 0:
 		return &access.FieldError{Field: "Usage", Rule: "not negative"}
 	case (e.Compaction != nil) != (e.Kind == KindCompaction):
@@ -254,7 +254,7 @@ func (e NewEntry) check() error {
 	if e.State != nil {
 		for key, value := range e.State.Set {
 			if key == "" || !utf8.ValidString(key) || !valid(value) {
-				return &access.FieldError{Field: "State.Set", Rule: "JSON by keys of UTF-8"}
+				return &access.FieldError{Field: "State.Set", Rule: jsonRule + ", by keys of UTF-8"}
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (e NewEntry) checkPart(p Part, calls map[CallID]bool) error {
 	case p.Call != nil && len(p.Data) > 0:
 		return &access.FieldError{Field: "Data", Rule: "empty of a tool call"}
 	case p.Call == nil && !object(p.Data):
-		return &access.FieldError{Field: "Data", Rule: "a JSON object"}
+		return &access.FieldError{Field: "Data", Rule: "an object: " + jsonRule}
 	case p.Call == nil:
 		return nil
 	case e.Kind != KindAssistant:
@@ -307,11 +307,11 @@ func (c Call) check() error {
 	}
 	switch open := c.Status == "" || c.Status == CallPending || c.Status == CallRunning; {
 	case !valid(c.Arguments):
-		return &access.FieldError{Field: "Arguments", Rule: "JSON"}
+		return &access.FieldError{Field: "Arguments", Rule: jsonRule}
 	case !open && !c.Status.Settled():
 		return &access.FieldError{Field: "Status", Rule: "pending, running or a final one"}
 	case len(c.Result) > 0 && (open || !valid(c.Result)):
-		return &access.FieldError{Field: "Result", Rule: "JSON, of a call that is settled"}
+		return &access.FieldError{Field: "Result", Rule: jsonRule + ", of a call that is settled"}
 	case c.Blob != nil:
 		return &access.FieldError{Field: "Blob", Rule: "left to the store: give Result"}
 	}
@@ -323,5 +323,29 @@ func object(b json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) && valid(b)
 }
 
-// valid reports whether b is JSON, which is UTF-8.
-func valid(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
+// valid reports whether b is JSON, which is UTF-8, of at most [MaxNesting] levels.
+func valid(b []byte) bool { return utf8.Valid(b) && json.Valid(b) && shallow(b) }
+
+// jsonRule is what valid asks for.
+const jsonRule = "JSON, of at most 1000 levels"
+
+// shallow reports whether JSON has at most MaxNesting levels.
+func shallow(b []byte) bool {
+	if bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("[")) <= MaxNesting {
+		return true
+	}
+	deep := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += quoted(b[i:]) - 1
+		case '{', '[':
+			if deep++; deep > MaxNesting {
+				return false
+			}
+		case '}', ']':
+			deep--
+		}
+	}
+	return true
+}

@@ -30,6 +30,47 @@ func change() transcript.Change {
 	}
 }
 
+// JSON may be deep, but not so deep that what is kept of it can't be read: it
+// comes back, or is refused by the name of its field.
+func TestDeepJSON(t *testing.T) {
+	for _, levels := range []int{transcript.MaxNesting, transcript.MaxNesting + 1} {
+		deep := json.RawMessage(`{"text":"[[","a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`)
+		wide := json.RawMessage(`{"a":[` + strings.Repeat(`[],{},"[\"[",`, levels) + `0]}`)
+		for field, of := range map[string]func(json.RawMessage) transcript.NewEntry{
+			"Append[0].Parts[0].Data": func(j json.RawMessage) transcript.NewEntry {
+				return transcript.NewEntry{ID: "e", Kind: transcript.KindUser, Parts: []transcript.Part{{Type: "text", Data: j}}}
+			},
+			"Append[0].Payload": func(j json.RawMessage) transcript.NewEntry {
+				return transcript.NewEntry{ID: "e", Kind: transcript.KindUser, Payload: j}
+			},
+			"Append[0].Parts[0].Call.Arguments": func(j json.RawMessage) transcript.NewEntry {
+				p := callPart("c", transcript.CallPending)
+				p.Call.Arguments = j
+				return transcript.NewEntry{ID: "e", Kind: transcript.KindAssistant, Parts: []transcript.Part{p}}
+			},
+			"Append[0].State.Set": func(j json.RawMessage) transcript.NewEntry {
+				return transcript.NewEntry{ID: "e", Kind: transcript.KindState, State: &transcript.StateDelta{Set: map[string]json.RawMessage{"k": j}}}
+			},
+		} {
+			for _, given := range []json.RawMessage{deep, wide} {
+				e := of(given)
+				err := transcript.Change{Conversation: "c", Append: []transcript.NewEntry{e}}.Check()
+				if levels > transcript.MaxNesting && string(given) == string(deep) {
+					if bad, ok := errors.AsType[*access.FieldError](err); !ok || bad.Field != field {
+						t.Errorf("%d levels: got %v, want a FieldError of %s", levels, err, field)
+					}
+					continue
+				}
+				sealed, sealing := transcript.Seal(e)
+				var back transcript.Entry
+				if err = errors.Join(err, sealing, transcript.Unseal(&back, sealed.Body, sealed.Calls)); err != nil {
+					t.Errorf("%s of %d levels: %v", field, levels, err)
+				}
+			}
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	type c = transcript.Change
 	two := transcript.Position{Entry: "a", Root: true}

@@ -70,9 +70,10 @@ func (in Input) deliverable(b Boundary) bool {
 	return mine && !in.CancelAsked && in.Admitted <= b.Cutoff && !in.NotBefore.After(b.Now) && !in.expired(b.Now)
 }
 
-// bars reports whether it keeps back what came after it: not one that will never be done.
+// bars reports whether it keeps back what came after it: not one that will never
+// be done, as one that was taken back and is claimed by a turn that would end here.
 func (in Input) bars(b Boundary) bool {
-	lost := in.CancelAsked && in.Fence != b.Fence || in.State == InputPending && in.expired(b.Now)
+	lost := in.CancelAsked && (b.Stop || in.Fence != b.Fence) || in.State == InputPending && in.expired(b.Now)
 	return in.Lane == LaneBarrier && in.waits() && !lost
 }
 

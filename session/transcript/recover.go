@@ -62,6 +62,8 @@ func (s *Turns) each(
 			switch _, held := errors.AsType[*session.HeldError](err); {
 			case held, errors.Is(err, ErrNotFound), errors.Is(err, ErrArchived): // somebody was faster
 				continue
+			case errors.Is(err, ErrBusy) && s.importing(ctx, c): // nobody acts on it before it is whole
+				continue
 			case err != nil:
 				failed = errors.Join(failed, fmt.Errorf("transcript: recovering %s: %w", c, err))
 				continue
@@ -74,6 +76,11 @@ func (s *Turns) each(
 			return done, failed
 		}
 	}
+}
+
+func (s *Turns) importing(ctx context.Context, c access.ConversationID) bool {
+	row, err := s.store.Load(ctx, c)
+	return err == nil && row.Status == Importing
 }
 
 // recover leaves nothing open of a conversation.

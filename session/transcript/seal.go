@@ -198,6 +198,9 @@ func line(text string) string {
 				continue // no character, or a part of one
 			}
 		}
+		if r == 0 {
+			continue // which not every database takes
+		}
 		if unicode.IsSpace(r) {
 			space = n > 0
 			continue
@@ -244,7 +247,7 @@ func beginning(data json.RawMessage) string {
 	if json.Unmarshal(append(slices.Clone(data[quote:to]), '"'), &text) != nil {
 		return ""
 	}
-	return text
+	return strings.TrimRight(text, string(utf8.RuneError)) // the last character may have been cut
 }
 
 // Seal is the result of a settlement as it is kept: as it is, or as a blob

@@ -212,6 +212,10 @@ func TestPreview(t *testing.T) {
 		{"as much of it as fits", long[:len(long)/2], transcript.NewEntry{Parts: []transcript.Part{transcript.TextPart(long)}}},
 		{"of a compaction its summary", "so far", transcript.NewEntry{Compaction: &transcript.Compaction{Summary: "so far"}}},
 		{"of nothing nothing", "", transcript.NewEntry{}},
+		{"without what not every database takes", "ab", transcript.NewEntry{Parts: []transcript.Part{transcript.TextPart("a\x00b")}}},
+		{"without pieces of characters", `"xx` + strings.Repeat("\U0001F600", transcript.PreviewRunes-3), transcript.NewEntry{Parts: []transcript.Part{
+			transcript.TextPart(`"xx` + strings.Repeat("\U0001F600", 200)),
+		}}},
 		{"of what is large too", strings.Repeat("x", transcript.PreviewRunes), transcript.NewEntry{Parts: []transcript.Part{{Type: transcript.PartText, Data: large("x", 99)}}}},
 	} {
 		s, err := transcript.Seal(c.entry)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/billing"
@@ -211,6 +212,12 @@ func TestAdmitAndMoney(t *testing.T) {
 	}
 	if _, err := s.Admit(ctx, ann, theTalk, input("with credit 0")); !errors.As(err, new(*transcript.PromotedError)) {
 		t.Errorf("a retry of what was delivered: %v", err)
+	}
+	if n, err := h.db.Transcripts().Forget(ctx, theTalk, time.Microsecond, transcript.MaxListed); err != nil || n.Inputs == 0 {
+		t.Fatal(n, err)
+	}
+	if _, err := s.Admit(ctx, ann, theTalk, input("with credit 0")); !errors.As(err, new(*transcript.PromotedError)) {
+		t.Errorf("a retry of what was delivered, once that is forgotten: %v", err)
 	}
 	h.dir.RemoveMember("p", "ann")
 	if _, err := s.Admit(ctx, ann, theTalk, input("first")); !errors.Is(err, session.ErrNotFound) {

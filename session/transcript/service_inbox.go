@@ -3,7 +3,6 @@ package transcript
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -38,6 +37,12 @@ func (s *Service) Admit(ctx context.Context, a access.Actor, conversation access
 	_, err = s.inbox.Inputs(ctx, conversation, in.Entry.ID, 1) // is it there already?
 	if errors.Is(err, ErrNotFound) {
 		err = s.affordable(ctx, to)
+		if errors.As(err, new(*billing.RefusedError)) { // unless it is an entry by now, of which the input is forgotten
+			entries, missing := s.store.Get(ctx, conversation, in.Entry.ID)
+			if missing != nil || len(entries) > 0 {
+				err = missing
+			}
+		}
 	}
 	if err != nil {
 		return Admitted{}, err
@@ -123,19 +128,18 @@ func (s *Service) Drain(ctx context.Context, a access.Actor, conversation access
 	if err != nil {
 		return nil, err
 	}
-	for in, err := range s.waiting(ctx, conversation) {
+	for in, err := range waitingIn(ctx, s.inbox, conversation) {
 		switch {
 		case err != nil:
 			return back, err
-		case in.Admitted > row.LastSeq || in.CancelAsked:
+		case in.Admitted > row.LastSeq:
 			continue
 		}
-		now, err := s.inbox.ChangeInput(ctx, conversation, in.Entry.ID, InputCommand{Cancel: true})
-		switch {
-		case errors.As(err, new(*TooLateError)): // it was delivered first
-		case err != nil:
+		now, taken, err := takeBack(ctx, s.inbox, conversation, in)
+		if err != nil {
 			return back, err
-		default:
+		}
+		if taken {
 			back = append(back, now)
 		}
 	}
@@ -187,32 +191,10 @@ func (s *Service) find(ctx context.Context, conversation access.ConversationID, 
 	if _, err := s.inbox.Inputs(ctx, conversation, id, 1); err != nil {
 		return Input{}, false, err
 	}
-	for in, err := range s.waiting(ctx, conversation) {
+	for in, err := range waitingIn(ctx, s.inbox, conversation) {
 		if err != nil || in.Entry.ID == id {
 			return in, err == nil, err
 		}
 	}
 	return Input{}, false, nil
-}
-
-// waiting are the inputs that wait, read a page at a time.
-func (s *Service) waiting(ctx context.Context, conversation access.ConversationID) iter.Seq2[Input, error] {
-	return func(yield func(Input, error) bool) {
-		for after := EntryID(""); ; {
-			page, err := s.inbox.Inputs(ctx, conversation, after, MaxListed)
-			if err != nil {
-				yield(Input{}, err)
-				return
-			}
-			for _, in := range page {
-				if !yield(in, nil) {
-					return
-				}
-				after = in.Entry.ID
-			}
-			if len(page) < MaxListed {
-				return
-			}
-		}
-	}
 }

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -124,6 +125,11 @@ func (s *Service) Follow(ctx context.Context, a access.Actor, conversation acces
 		}()
 		go func() {
 			defer close(asking)
+			defer func() {
+				if p := recover(); p != nil { // the host's
+					end(fmt.Errorf("transcript: %s: asking who may read it panicked: %v", conversation, p))
+				}
+			}()
 			end(s.watch(ctx, a, conversation))
 		}()
 		for e, err := range Follow(ctx, s.store, s.hub, conversation, after) {

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -108,13 +109,17 @@ func (s *Service) status(ctx context.Context, a access.Actor, conversation acces
 	if _, err := s.conversations.WriteConversation(ctx, a, conversation); err != nil {
 		return Transcript{}, err
 	}
-	row, err := s.store.Load(ctx, conversation)
-	switch {
-	case err != nil:
-		return Transcript{}, err
-	case row.Status == Importing:
-		return Transcript{}, fmt.Errorf("%w: %s is being imported", ErrBusy, conversation)
+	for n := 1; ; n++ {
+		row, err := s.store.Load(ctx, conversation)
+		switch {
+		case err != nil:
+			return Transcript{}, err
+		case row.Status == Importing:
+			return Transcript{}, fmt.Errorf("%w: %s is being imported", ErrBusy, conversation)
+		}
+		out, err := s.store.Commit(ctx, Change{Conversation: conversation, Status: to, Version: row.Version})
+		if n == changeAttempts || !errors.As(err, new(*VersionError)) { // what was looked at is what is changed
+			return out.Transcript, err
+		}
 	}
-	out, err := s.store.Commit(ctx, Change{Conversation: conversation, Status: to})
-	return out.Transcript, err
 }

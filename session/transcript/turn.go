@@ -52,6 +52,7 @@ type Turn struct {
 	ending chan struct{} // holds a token while Finish or Close is under way, and guards what follows
 	// finished: Finish has ended it. closed: Close has done what it does, with this outcome.
 	finished, closed bool
+	unsure           bool // a reply to the end of it was lost: it may have ended
 	drained          []Input
 	err              error
 }

@@ -19,11 +19,14 @@ func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := t.waiting(ctx)
-	if err != nil {
-		return nil, err
+	var all []Input
+	for in, err := range waitingIn(ctx, t.turns.inbox, t.conversation) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, in)
 	}
-	chosen := Deliver(waiting, Boundary{
+	chosen := Deliver(all, Boundary{
 		Cutoff: row.LastSeq, Stop: stop, Single: t.turns.single, Held: row.Held, Fence: t.fence, Now: t.now(),
 	})
 	for i, in := range chosen {
@@ -32,22 +35,6 @@ func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
 		}
 	}
 	return chosen, nil
-}
-
-// waiting are all inputs that wait.
-func (t *Turn) waiting(ctx context.Context) (all []Input, err error) {
-	after := EntryID("")
-	for {
-		page, err := t.turns.inbox.Inputs(ctx, t.conversation, after, MaxListed)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < MaxListed {
-			return all, nil
-		}
-		after = page[len(page)-1].Entry.ID
-	}
 }
 
 // joins reports whether it goes where another does, so that one commit can say both.
@@ -88,7 +75,7 @@ func (t *Turn) Promote(ctx context.Context, inputs ...Input) (Committed, error) 
 				continue
 			}
 			moved.Version = r.Version
-			if c.After.IsZero() {
+			if c.After.IsZero() && r.At != moved.To { // else it was said before, and this is a retry
 				c.After = r.At
 			}
 		}

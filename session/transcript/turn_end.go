@@ -66,7 +66,8 @@ func (t *Turn) Finish(ctx context.Context) (waiting []Input, err error) {
 func (t *Turn) Close(ctx context.Context, opts *CloseOptions) ([]Input, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	if err := t.enter(ctx); err != nil {
+	if err := t.enter(ctx); err != nil { // behind a Finish that hangs: the lease runs out
+		t.loses(session.ErrClosed)
 		return nil, err
 	}
 	defer t.leave()
@@ -86,7 +87,7 @@ func (t *Turn) Close(ctx context.Context, opts *CloseOptions) ([]Input, error) {
 		t.err = errors.Join(t.err, t.settle(ctx))
 	}
 	// Where it was lost and nobody has taken over yet, it need not look as if somebody acted.
-	switch err := t.end(ctx, Change{End: true, Hold: opts.Hold}); {
+	switch err := t.end(ctx, Change{End: true, Hold: opts.Hold && lost == nil}); {
 	case lost != nil:
 		t.err = lost
 	case err != nil:
@@ -98,18 +99,16 @@ func (t *Turn) Close(ctx context.Context, opts *CloseOptions) ([]Input, error) {
 
 // drain takes back what waits, as long as nobody else can say it.
 func (t *Turn) drain(ctx context.Context) (drained []Input, err error) {
-	all, err := t.waiting(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, in := range all {
-		in, err := t.turns.inbox.ChangeInput(ctx, t.conversation, in.Entry.ID, InputCommand{Cancel: true})
-		switch _, late := errors.AsType[*TooLateError](err); {
-		case late: // it was taken back, or has expired, meanwhile
-		case err != nil:
+	for in, err := range waitingIn(ctx, t.turns.inbox, t.conversation) {
+		if err != nil {
 			return drained, err
-		default: // of what this turn has claimed the claim ends with it
-			drained = append(drained, in)
+		}
+		now, taken, err := takeBack(ctx, t.turns.inbox, t.conversation, in)
+		if err != nil {
+			return drained, err
+		}
+		if taken { // of what this turn has claimed the claim ends with it
+			drained = append(drained, now)
 		}
 	}
 	return drained, nil
@@ -119,19 +118,18 @@ func (t *Turn) drain(ctx context.Context) (drained []Input, err error) {
 // that the turn was ended then says that it was this that has ended it.
 func (t *Turn) end(ctx context.Context, c Change) error {
 	c.Conversation, c.Fence = t.conversation, t.fence
-	unknown := false
 	var err error
 	for range attempts {
 		_, err = t.turns.store.Commit(ctx, c)
 		if !errors.Is(err, ErrUnknown) || ctx.Err() != nil {
 			break
 		}
-		unknown = true
+		t.unsure = true
 	}
 	if !errors.Is(err, ErrFenced) {
 		return err
 	}
-	if unknown {
+	if t.unsure {
 		row, lost := t.turns.store.Load(ctx, t.conversation)
 		switch {
 		case lost != nil:

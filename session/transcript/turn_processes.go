@@ -18,7 +18,9 @@ func TagOf(conversation access.ConversationID, fence int64) string {
 }
 
 // EndOlder ends what a conversation's turn of that fence has started in a
-// machine under [TagOf]; it is what [TurnsConfig].EndProcesses does for each machine that the conversation's turns use.
+// machine under [TagOf]; it is what [TurnsConfig].EndProcesses does for each machine that the conversation's turns use. What was started through a
+// session's work has the work's tag instead, and is not found by this: it ends with the work, or is ended once the work's lease has run out, which
+// session.Keeper sees to.
 func EndOlder(ctx context.Context, r sandbox.Reaper, machine sandbox.Ref, conversation access.ConversationID, last int64) error {
 	return r.Reap(ctx, machine, TagOf(conversation, last))
 }

@@ -71,7 +71,7 @@ func listChecks() []check {
 		}},
 		{"headers", "A header is an entry without its content, with its labels and how many follow it.", func(b *bench) {
 			b.create(talk)
-			e := says(transcript.KindAssistant, "b", strings.Repeat("ü\n  x ", 100))
+			e := says(transcript.KindAssistant, "b", "\x00"+strings.Repeat("ü\n  x ", 100))
 			e.Turn = "turn 1"
 			b.commit(transcript.Change{Append: []transcript.NewEntry{asks("a"), e, calls("c", "c1"), compacts("k", "c")}})
 			b.grow(talk, transcript.After("a"), "d")
