@@ -45,6 +45,8 @@ func arguments(dir, data, config string, p ports) []string {
 	args := []string{
 		"server", "-ip=" + loopback, "-ip.bind=" + loopback, "-dir=" + data,
 		"-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=40", "-volume.preStopSeconds=0",
+		// By itself it refuses to write on a disk that is 99 % full, which leaves gigabytes of a large one.
+		"-volume.minFreeSpace=16MiB",
 		"-filer", "-filer.localSocket=" + filepath.Join(dir, "filer.sock"),
 		"-s3", "-s3.localSocket=" + filepath.Join(dir, "s3.sock"), "-s3.port.iceberg=0", "-s3.port.lance=0",
 		"-s3.config=" + config, "-s3.iam.config=" + config,

@@ -73,8 +73,24 @@ func (s *Server) Start(t testing.TB) Access {
 	if s.err != nil {
 		t.Fatalf("weedtest: %v", s.err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("weedtest: what the server said last:\n%s", s.said())
+		}
+	})
 	return s.access
 }
+
+// said is the end of what the server said.
+func (s *Server) said() []byte {
+	text, err := os.ReadFile(s.log())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text[max(0, len(text)-4096):]
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
 // Kill ends the server as a crash does; its data stay. Nothing else of it is called at the same time.
 func (s *Server) Kill() {
@@ -152,7 +168,7 @@ func (s *Server) run() error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	said, err := os.Create(filepath.Join(s.dir, "log"))
+	said, err := os.Create(s.log())
 	if err != nil {
 		return err
 	}
@@ -169,8 +185,7 @@ func (s *Server) run() error {
 	if err := ready(s.access.Endpoint, s.ports, ended); err != nil {
 		_ = cmd.Process.Kill()
 		<-ended
-		text, _ := os.ReadFile(said.Name())
-		return fmt.Errorf("%w: %s", err, text[max(0, len(text)-4096):])
+		return fmt.Errorf("%w: %s", err, s.said())
 	}
 	s.process, s.ended = cmd, ended
 	return nil
