@@ -70,7 +70,7 @@ func startVolume(o options) error {
 	at := util.JoinHostPort(o.ip, o.volume.port)
 	volume := weed_server.NewVolumeServer(
 		requests, requests, o.ip, o.volume.port, o.volume.rpc, at, util.GetVolumeServerId("", o.ip, o.volume.port),
-		[]string{o.dir}, []int32{int32(o.volumes)}, util.MustParseMinFreeSpace("", "1"), []types.DiskType{types.ToDiskType("")}, [][]string{nil},
+		[]string{o.dir}, []int32{int32(o.volumes)}, util.MustParseMinFreeSpace(o.minFree, ""), []types.DiskType{types.ToDiskType("")}, [][]string{nil},
 		"", storage.NeedleMapInMemory,
 		[]pb.ServerAddress{o.address(o.master)}, constants.VolumePulsePeriod, "", "",
 		nil, false, "proxy", 0, 0, 0, fileMB, 0, 0, time.Minute, time.Minute, true, 4, 0, false,

@@ -22,6 +22,7 @@ type options struct {
 	s3                    part
 	volumeMB              uint
 	volumes               int
+	minFree               string // how much of the disk it leaves, as weed takes it
 	config, iam           string
 	filerSocket, s3Socket string // the filer's is how S3 reaches it
 }
@@ -35,6 +36,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "")
 	f.UintVar(&o.volumeMB, "master.volumeSizeLimitMB", 64, "")
 	f.IntVar(&o.volumes, "volume.max", 8, "")
+	f.StringVar(&o.minFree, "volume.minFreeSpace", "1", "")
 	f.StringVar(&o.filerSocket, "filer.localSocket", "", "")
 	f.StringVar(&o.s3Socket, "s3.localSocket", "", "")
 	f.StringVar(&o.config, "s3.config", "", "")
