@@ -116,6 +116,8 @@ var refusals = map[string]told{
 	"sandbox.LostError":         {state, []string{"409 lost"}},
 	"sandbox.ProvisioningError": {fault, []string{"503 provisioning"}},
 
+	"sandbox/policy.RefusedError": {input, nil}, // as its reason: 422
+
 	"session.ElsewhereError":        {state, []string{"421 elsewhere"}},
 	"session.ErrClaimed":            {state, []string{"409 machine_claimed"}},
 	"session.ErrClosed":             {state, []string{"409 work_closed"}},

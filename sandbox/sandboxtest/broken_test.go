@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -106,6 +107,12 @@ var broken = map[string]brokenProvider{
 	"cuts a directory short": {"Directories/ReadDirLarge", fs(func(f *files, h *handle) { f.readDir = some(f.FS, func(i int, name string) bool { return i < 1000 }) })},
 	"hides dotfiles": {"Directories/ReadDir", fs(func(f *files, h *handle) {
 		f.readDir = some(f.FS, func(i int, name string) bool { return name[0] != '.' })
+	})},
+	"lists what has no time": {"IOFS/Walk", fs(func(f *files, h *handle) {
+		f.readDir = listed(f.FS, func(i *sandbox.FileInfo) { i.ModTime = time.Time{} })
+	})},
+	"lists files only": {"IOFS/FSTest", fs(func(f *files, h *handle) {
+		f.readDir = listed(f.FS, func(i *sandbox.FileInfo) { i.Kind = sandbox.KindFile })
 	})},
 	"removes the workdir":        {"Directories/RemoveWorkdir", fs(func(f *files, h *handle) { f.remove = removesAll(h) })},
 	"removes through links":      {"Links/Remove", fs(func(f *files, h *handle) { f.remove = throughLinks(f.FS, h) })},
@@ -228,6 +235,20 @@ func some(f sandbox.FS, keep func(i int, name string) bool) func(context.Context
 					return
 				}
 				i++
+			}
+		}
+	}
+}
+
+// listed changes what is told of each entry.
+func listed(f sandbox.FS, change func(*sandbox.FileInfo)) func(context.Context, string) iter.Seq2[sandbox.FileInfo, error] {
+	return func(ctx context.Context, p string) iter.Seq2[sandbox.FileInfo, error] {
+		return func(yield func(sandbox.FileInfo, error) bool) {
+			for info, err := range f.ReadDir(ctx, p) {
+				change(&info)
+				if !yield(info, err) {
+					return
+				}
 			}
 		}
 	}
