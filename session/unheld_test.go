@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bunkroom/bunkroom/billing"
@@ -26,6 +27,7 @@ func TestWorkThatNeverHadAHoldIsAbandoned(t *testing.T) {
 			s, _ := dead.spawn(ann)
 			wk := dead.mustWork(ann, inSession(s.ID))
 			time.Sleep(posts)
+			synctest.Wait() // a heartbeat is due at the same instant
 			before, key := w.ran("ann"), billing.MarkKey{Resource: wk.ID(), Meter: billing.MeterRuntime}
 			lease, err := w.db.Leases().Held(t.Context(), session.LeaseWork, string(s.ID))
 			if err != nil {
