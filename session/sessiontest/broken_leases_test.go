@@ -23,6 +23,7 @@ type twisted struct {
 	renew   func(context.Context, session.Lease) (session.Lease, error)
 	release func(context.Context, session.Lease) error
 	expired func(context.Context, int) ([]session.Lease, error)
+	works   func(context.Context, session.ConversationID, int64, session.Lease, int) ([]session.Lease, error)
 	had     func(context.Context, session.LeaseKind, string) (session.Lease, error)
 	forget  func(context.Context, time.Duration, int) (int, error)
 }
@@ -53,6 +54,13 @@ func (w twisted) Expired(ctx context.Context, limit int) ([]session.Lease, error
 		return w.expired(ctx, limit)
 	}
 	return w.Leases.Expired(ctx, limit)
+}
+
+func (w twisted) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	if w.works != nil {
+		return w.works(ctx, v, through, after, limit)
+	}
+	return w.Leases.Works(ctx, v, through, after, limit)
 }
 
 func (w twisted) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
