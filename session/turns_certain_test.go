@@ -63,7 +63,6 @@ func TestTurnsAreEndedForCertain(t *testing.T) {
 		"can be reaped in from another host": {func(_ *testing.T, _ *world, _ *replica, yard *graveyard, _ session.ID) {
 			yard.failing(sandbox.ErrWrongHost)
 		}, elsewhere},
-		"can't be looked up": {func(_ *testing.T, _ *world, r *replica, _ *graveyard, _ session.ID) { r.fail("known", 0, errOutage) }, session.ErrUnavailable},
 		"is not looked for, for the works can't be listed": {func(_ *testing.T, _ *world, r *replica, _ *graveyard, _ session.ID) {
 			r.fail("works", 0, errOutage)
 		}, errOutage},
@@ -89,10 +88,9 @@ func TestTurnsAreEndedForCertain(t *testing.T) {
 			w.boxes.Inject(nil)
 			yard.failing(nil)
 			r.meddle(nil)
-			time.Sleep(10 * time.Minute)
-			for range 3 { // what is on its way out gets there
+			for range 6 { // what is on its way out gets there, and what has vanished is found to have
+				time.Sleep(12 * time.Hour)
 				r.reclaim()
-				time.Sleep(time.Minute)
 			}
 			if err := r.EndTurns(t.Context(), v.ID, one.Fence); err != nil {
 				t.Errorf("once everything can be seen to: %v", err)
@@ -102,6 +100,17 @@ func TestTurnsAreEndedForCertain(t *testing.T) {
 
 	inWorld(t, "a machine that is awake, of a provider that can't end what it runs", immediate, func(t *testing.T, w *world) {
 		dead, r := w.replica(), w.replica()
+		_, v := dead.spawn(ann)
+		one := w.turn(v.ID)
+		dead.mustWork(ann, inTurn(one))
+		dead.kill()
+		w.turn(v.ID)
+		wantErr(t, "EndTurns", r.EndTurns(t.Context(), v.ID, one.Fence), session.ErrUnavailable)
+	})
+
+	inWorld(t, "a machine that can't be looked up", immediate, func(t *testing.T, w *world) {
+		yard := newGraveyard()
+		dead, r := w.replica(yard.on()), w.replica(yard.on(), func(c *session.Config) { c.Store = blindStore{c.Store} })
 		_, v := dead.spawn(ann)
 		one := w.turn(v.ID)
 		dead.mustWork(ann, inTurn(one))
@@ -159,4 +168,11 @@ func TestTurnsAreEndedForCertain(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// blindStore does not answer what is known of a sandbox.
+type blindStore struct{ session.Store }
+
+func (blindStore) Known(context.Context, []sandbox.TombstoneKey) ([]session.Known, error) {
+	return nil, errOutage
 }

@@ -89,13 +89,13 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "counts works, not sessions",
 			open:  countsWorks,
 			fails: []string{"slot-per-session"},
-			also:  []string{"forget-held", "held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
+			also:  []string{"forget-held", "held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences", "race-turn", "turn-again", "turn-held", "turn-kept", "turn-works"},
 		},
 		{
 			name:  "forgets a work once it has expired",
 			open:  forgetful,
 			fails: []string{"slot-expired"},
-			also:  []string{"forget-works", "slot-refused"},
+			also:  []string{"forget-works", "slot-refused", "turn-held"},
 		},
 		{
 			name:  "releases by name",
@@ -113,7 +113,7 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "admits each caller once",
 			open:  onceOnly,
 			fails: []string{"reentrant"},
-			also:  []string{"kind-fences", "lease-sandbox"},
+			also:  []string{"kind-fences", "lease-sandbox", "turn-again", "turn-kept"},
 		},
 		{
 			name:  "counts slots before it locks",

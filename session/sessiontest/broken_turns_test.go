@@ -45,6 +45,7 @@ func TestBrokenTurnsFail(t *testing.T) {
 			name:  "lists what was released",
 			open:  listsReleased,
 			fails: []string{"turn-again", "turn-works"},
+			also:  []string{"turn-kept"},
 		},
 		{
 			name:  "lists works of later turns",

@@ -24,10 +24,10 @@ func (b *leaseBench) turn(of session.ConversationID, holder string) session.Leas
 	return b.acquire(l)
 }
 
-// forTurn is a work lease on session s1 for a turn, which has the sandbox and all.
+// forTurn is a work lease on session s1 for a turn.
 func forTurn(turn session.Lease, holder string) session.Lease {
 	l := work("s1", holder, alice)
-	l.Sandbox, l.Conversation, l.Turn = "b1", session.ConversationID(turn.Name), turn.Fence
+	l.Conversation, l.Turn = session.ConversationID(turn.Name), turn.Fence
 	return l
 }
 

@@ -17,8 +17,6 @@ import (
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
-var ann = access.Actor{User: "ann"}
-
 // sessions are the sessions of a process on the host that has the machines.
 func (h *host) sessions(machines sandbox.Provider) *session.Service {
 	h.t.Helper()
