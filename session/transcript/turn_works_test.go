@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/local"
 	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/sandbox"
