@@ -15,7 +15,8 @@
 //     session; neither id is ever made from the other, or compared with it.
 //   - A transcript is the content of a conversation: an append-only tree of
 //     entries with a head. Its inbox has the inputs that wait. A turn is one
-//     runner's right to act on the conversation.
+//     runner's right to act on the conversation; what it has started in a
+//     sandbox is ended before the next one begins.
 //   - A sandbox is the session's isolated place with files and processes. It is
 //     a row. A machine is what a provider runs for it: a sandbox may have had
 //     several, one generation after the other, and often has none.

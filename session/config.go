@@ -150,7 +150,7 @@ func New(c Config) (*Service, error) {
 		Catalog: &Catalog{rows: rows, newID: c.NewID, workdirs: c.Mounts != nil && c.Mounts.Workdirs()},
 		Runner:  runner,
 		Keeper: &Keeper{
-			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease, new(sync.Map)}, mine: runner.has, doubts: runner.doubts, settleLate: runner.settleLate, draining: runner.isDraining,
+			machines: machines, leases: c.Leases, accounts: accounts{c.Gate, c.Lease, new(sync.Map)}, mine: runner.has, doubts: runner.doubts, settleLate: runner.settleLate, fence: runner.fence, draining: runner.isDraining,
 			replica: c.Replica, process: process, idleAfter: c.IdleAfter, log: c.Log,
 			purging: purging{c.Purgers, runner.cancel},
 		},

@@ -51,6 +51,10 @@
 // host, each host needs such a process, others answer with an [ElsewhereError] that
 // names it, and of a host that never comes back an operator says so ([Keeper.HostGone]).
 //
+// Work may be opened for a turn of a conversation ([WorkRequest].Turn), while that is had and not later. What such
+// work has started, whoever takes the conversation over ends first, in whichever
+// machine and process it was: [Keeper.EndTurns], which is made for package transcript.
+//
 // Refusals are the named errors, wrapped with their subject, and each has a
 // method Problem with what a client may see; what a database says of itself is
 // passed on as it is. What is absent and what is not the actor's to know of are

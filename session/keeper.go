@@ -25,13 +25,15 @@ type Keeper struct {
 	doubts   *doubts                // those of this process of which something may run though they are closed
 	// settleLate accounts for works of this process that were closed while that could not be done.
 	settleLate func(context.Context) error
-	draining   func() bool // whether no work may begin in it any more
-	replica    string
-	process    string        // this one, as no other ever is
-	idleAfter  time.Duration // after which a machine is stopped; 0 = never
-	log        *slog.Logger
-	orphans    orphanage
-	purging    purging
+	// fence stops works of this process for turns of a conversation with fences up to one.
+	fence     func(ctx context.Context, conversation ConversationID, through int64) error
+	draining  func() bool // whether no work may begin in it any more
+	replica   string
+	process   string        // this one, as no other ever is
+	idleAfter time.Duration // after which a machine is stopped; 0 = never
+	log       *slog.Logger
+	orphans   orphanage
+	purging   purging
 }
 
 // Chore is something to do every so often.

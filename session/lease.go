@@ -17,12 +17,19 @@ import (
 // payer's limit. One that expired drains: it counts until whoever has made
 // sure that its processes are dead releases it. Every other kind of lease has one holder, and is anybody's once it expired. See [LeaseKind].
 //
+// A work lease may be for a turn of a conversation. It is acquired while that turn's lease is held, and not later; and whoever
+// acquires a later turn finds it by Works, so that nothing is started for a turn that nobody who takes it over knows of.
+//
 // All methods may be called concurrently, from many processes.
 type Leases interface {
 	// Acquire takes the lease, or returns the one its holder has already,
 	// renewed. *HeldError: a lease of one holder that somebody else has.
 	// *LimitError: the session would be one more than l.Slots sessions worked in by
 	// l.Payer. The answer has Fence and Until set; a fence is greater than every earlier one of that Kind and Name.
+	//
+	// ErrFenced, before any of these: l.Turn is set, and the lease of that turn of l.Conversation is not held with that fence:
+	// it was taken over, has expired or was released, or never was. That is looked at in the commit that l is written
+	// by. *access.FieldError: l.Turn is negative, or set without l.Conversation, or of another kind.
 	Acquire(ctx context.Context, l Lease) (Lease, error)
 
 	// Renew prolongs a lease that has not expired, by l.For from now.
@@ -38,6 +45,12 @@ type Leases interface {
 	// longest expired first. Each still counts: its processes may be running.
 	// Whoever has made sure that they are not releases it.
 	Expired(ctx context.Context, limit int) ([]Lease, error)
+
+	// Works lists at most limit work leases that were never released, expired or not, for the turns of a
+	// conversation with fences up to through: by Turn, then Name, then Holder, and of them those that come after
+	// the last one of the page before; the zero Lease is before all. Those for no turn are none of them. All that
+	// were acquired for earlier turns before a turn's lease was acquired are among them. *access.FieldError: there is no conversation, or limit is not over 0.
+	Works(ctx context.Context, conversation ConversationID, through int64, after Lease, limit int) ([]Lease, error)
 
 	// Held returns the lease of that kind and name that has not expired; of a
 	// work lease, which may have many holders, the one that lasts longest.
@@ -64,7 +77,7 @@ const (
 	// LeaseSweep merely saves work: whatever is done under it must be safe without it. Name is the chore's.
 	LeaseSweep LeaseKind = 2
 	// LeaseTurn is the right to act on a conversation, whose id is Name. The
-	// fence is checked by whatever is written under it; who takes it over ends the processes of older fences first.
+	// fence is checked by whatever is written under it; who takes it over ends the processes of older fences first. Works are opened for it: see Lease.Turn.
 	LeaseTurn LeaseKind = 3
 	// LeasePTY is the right to forward a shell's input and output; Name is the shell's id.
 	LeasePTY LeaseKind = 4
@@ -88,6 +101,10 @@ type Lease struct {
 	Slots int
 	// Sandbox, of a work lease, is the sandbox that is worked in.
 	Sandbox sandbox.ID
+	// Conversation, of a work lease, is what the work is for; empty where it is for none. Turn is the fence of the
+	// conversation's turn that it is for, as of LeaseTurn; 0 = it is for no turn.
+	Conversation ConversationID
+	Turn         int64
 	// For is how long it shall last.
 	For time.Duration
 

@@ -107,7 +107,7 @@ func (o *opening) slot(ctx context.Context) (err error) {
 	asked := time.Now()
 	o.lease, err = o.runner.leases.Acquire(ctx, Lease{
 		Kind: LeaseWork, Name: string(o.session), Holder: o.id, Replica: o.runner.process,
-		Payer: o.in.payer, Slots: o.in.limits.Slots, Sandbox: o.in.Sandbox.ID, For: o.runner.lease,
+		Payer: o.in.payer, Slots: o.in.limits.Slots, Sandbox: o.in.Sandbox.ID, Conversation: o.conversation, Turn: o.turn, For: o.runner.lease,
 	})
 	if err != nil {
 		return err
@@ -212,6 +212,9 @@ func (o *opening) start(ctx context.Context) error {
 		if err := o.admit(o.ctx, r.newID()); err != nil { // who ends the session, or drains, is not held up by a gate
 			return o.because(err)
 		}
+	}
+	if err := o.current(o.ctx); err != nil {
+		return o.because(err)
 	}
 	o.began = r.now()
 	return r.begin(o.Work)

@@ -56,6 +56,10 @@ type WorkRequest struct {
 	// person's shell. Exactly one is set.
 	Conversation ConversationID
 	Session      ID
+	// Turn is the fence of the turn of the Conversation that the work is for, such as a transcript.Turn has, by whose
+	// context it is best opened, so that it ends with it. What the work has started is then ended by whoever takes that turn over,
+	// before anything else: see [Keeper.EndTurns]. 0: it is for no turn, and nobody does. Where the turn is not had any more that is ErrFenced.
+	Turn int64
 	// AgentName labels the agent of the conversation in paths. Empty: its id.
 	AgentName string
 	// Ensure has a machine made where there is none. Without it that is ErrNoMachine.
@@ -78,7 +82,7 @@ type WorkRequest struct {
 // Two conversations of one session work in the same sandbox, and so do two
 // sessions that borrow one environment.
 //
-// ErrNotFound, *access.DeniedError, *access.FieldError; ErrNoSession;
+// ErrNotFound, *access.DeniedError, *access.FieldError; ErrNoSession; ErrFenced, where the turn that it is for was lost;
 // ErrEnded; ErrEnvironmentGone; ErrNoMachine; *billing.RefusedError; *LimitError;
 // *sandbox.ProvisioningError, where ctx ended while somebody else was having the machine made;
 // *sandbox.LostError; *sandbox.AttemptsError; *ElsewhereError;
@@ -95,7 +99,7 @@ func (r *Runner) Open(ctx context.Context, a access.Actor, q WorkRequest) (*Work
 		return nil, err
 	}
 	w := &Work{
-		runner: r, id: r.newID(), session: in.Session.ID, environment: in.Session.Environment, conversation: in.Conversation.ID,
+		runner: r, id: r.newID(), session: in.Session.ID, environment: in.Session.Environment, conversation: in.Conversation.ID, turn: q.Turn,
 		free: true, vouched: in.vouched, bill: bill{ttl: r.holding}, saying: make(chan struct{}, 1),
 		entry: entry{actor: a, object: string(q.Conversation) + string(q.Session), session: in.Session, conversation: in.Conversation},
 	}
@@ -138,6 +142,10 @@ func (r *Runner) admit(ctx context.Context, a access.Actor, q WorkRequest) (admi
 	switch {
 	case (q.Session == "") == (q.Conversation == ""):
 		return none, &access.FieldError{Field: "Conversation", Rule: "must be set, or Session, and not both"}
+	case q.Turn < 0:
+		return none, &access.FieldError{Field: "Turn", Rule: "must not be negative"}
+	case q.Turn > 0 && q.Conversation == "":
+		return none, &access.FieldError{Field: "Conversation", Rule: "must be set where Turn is"}
 	case q.Conversation != "":
 		at, notFound = Address{Conversation: q.Conversation}, noConversation(q.Conversation)
 		if err := access.CheckID("Conversation", q.Conversation); err != nil {

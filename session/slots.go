@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -93,60 +94,82 @@ func (k *Keeper) quiet(ctx context.Context, l Lease, mute mutes) (bool, error) {
 			return !mine, nil
 		}
 	}
+	switch _, err := k.still(ctx, l, mute); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, errUnsure), errors.Is(err, errElsewhere): // its own host sees to it
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// Why it can't be said that nothing runs of a work, though nothing is wrong.
+var (
+	errUnsure    = access.NewSentinel("session: something may run", 503, "unavailable", "The session can't be reached right now. Try again shortly.")
+	errElsewhere = access.NewSentinel("session: its machine lives on another host", 503, "unavailable", "The session can't be reached right now. Try again shortly.")
+)
+
+// still makes sure that nothing runs of a work in any machine that it may have
+// worked in: it ends what runs in the present one, whose row it returns, and nothing else.
+func (k *Keeper) still(ctx context.Context, l Lease, mute mutes) (sandbox.Row, error) {
 	known, err := k.machines.rows.store.Known(ctx, []sandbox.TombstoneKey{{Sandbox: l.Sandbox}})
 	switch {
 	case err != nil:
-		return false, err
+		return sandbox.Row{}, err
 	case l.Sandbox == "" || len(known) != 1:
-		return false, fmt.Errorf("session: the store does not say where")
+		return sandbox.Row{}, fmt.Errorf("session: the store does not say where")
+	}
+	row := known[0].Sandbox
+	switch {
 	case known[0].Outbox > 0:
-		return false, nil
+		return row, fmt.Errorf("%w: a machine of sandbox %s is not proven gone", errUnsure, l.Sandbox)
+	case row.State == sandbox.None, row.State == sandbox.Lost, row.State == sandbox.Creating: // of the generation that is being made no machine has had work
+		return row, nil
+	case row.State != sandbox.Live:
+		return row, fmt.Errorf("%w: the machine of sandbox %s is %v", errUnsure, l.Sandbox, row.State)
 	}
-	switch row := known[0].Sandbox; row.State {
-	case sandbox.None, sandbox.Lost, sandbox.Creating: // of the generation that is being made no machine has had work
-		return true, nil
-	case sandbox.Live:
-		return k.quieten(ctx, row, l.Holder, mute)
-	}
-	return false, nil
+	return row, k.quieten(ctx, row, l.Holder, mute)
 }
 
 // quieten ends what a work has started in the live machine of row. In a machine
 // that sleeps nothing runs; but what ran may go on once it wakes, so that its
 // provider is told there too, if it can reap. Of a provider that can't, a
 // machine that sleeps is taken for quiet: one whose processes outlast a sleep must be a [sandbox.Reaper].
-func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string, mute mutes) (bool, error) {
+func (k *Keeper) quieten(ctx context.Context, row sandbox.Row, work string, mute mutes) error {
 	p, err := k.machines.provider(row)
 	switch {
 	case err != nil:
-		return false, err
-	case row.Host != "" && row.Host != p.Info().Host: // its own host sees to it
-		return false, nil
+		return err
+	case row.Host != "" && row.Host != p.Info().Host:
+		return errElsewhere
 	case mute.has(row.Provider):
-		return false, errMute
+		return errMute
 	}
 	found, err := k.machines.inspect(ctx, p, row.Ref())
 	mute.answered(ctx, row.Provider, callInspect, err)
 	switch {
 	case errors.Is(err, sandbox.ErrWrongHost):
-		return false, nil
+		return errElsewhere
 	case err != nil:
-		return false, err
-	case len(found) == 0: // not to be seen: that proves nothing
-		return false, nil
+		return err
+	case len(found) == 0: // that proves nothing
+		return fmt.Errorf("%w: machine %s is not to be seen", errUnsure, row.Name)
 	}
 	asleep := !slices.ContainsFunc(found, func(m sandbox.Found) bool { return m.Status != sandbox.StatusStopped })
 	r, can := sandbox.As[sandbox.Reaper](p)
-	if !can {
-		return asleep, nil
+	if can {
+		err = k.machines.reap(ctx, r, row.Ref(), work)
+		mute.answered(ctx, row.Provider, callReap, err)
 	}
-	err = k.machines.reap(ctx, r, row.Ref(), work)
-	mute.answered(ctx, row.Provider, callReap, err)
 	switch {
-	case errors.Is(err, sandbox.ErrUnsupported):
-		return asleep, nil
+	case !can, errors.Is(err, sandbox.ErrUnsupported):
+		if !asleep {
+			return fmt.Errorf("%w: machine %s is awake, and its provider can't end what runs there", errUnsure, row.Name)
+		}
+		return nil
 	case errors.Is(err, sandbox.ErrWrongHost):
-		return false, nil
+		return errElsewhere
 	}
-	return err == nil, err
+	return err
 }

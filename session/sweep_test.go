@@ -26,7 +26,7 @@ type wayIn struct {
 
 // waysIn are all methods of Service that take an id. A method that takes none has no ways.
 var waysIn = map[string][]wayIn{
-	"In": {}, "Drain": {}, "Serve": {}, "Reclaim": {}, "Sweep": {}, "Purge": {}, "HostGone": {}, "ChargeStorage": {}, // for the host itself, not for an actor
+	"In": {}, "Drain": {}, "Serve": {}, "Reclaim": {}, "Sweep": {}, "Purge": {}, "HostGone": {}, "ChargeStorage": {}, "EndTurns": {}, // for the host itself, not for an actor
 	"Spawn": {{takes: "project", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		s, v, err := r.Spawn(ctx, a, session.Spawn{Project: access.ProjectID(id), Agent: "builder"})
 		return []any{s, v}, err

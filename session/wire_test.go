@@ -232,6 +232,11 @@ func (s wiredLeases) Expired(ctx context.Context, limit int) (out []session.Leas
 	return out, err
 }
 
+func (s wiredLeases) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) (out []session.Lease, err error) {
+	err = s.line.call(ctx, "works", func() (err error) { out, err = s.Leases.Works(ctx, v, through, after, limit); return })
+	return out, err
+}
+
 type wiredDirectory struct {
 	access.Directory
 	line *wire

@@ -25,6 +25,7 @@ type Work struct {
 	session      ID
 	environment  EnvironmentID // that the session borrows from; empty = none
 	conversation ConversationID
+	turn         int64 // of conversation, that it is for; 0 = none
 	payer        access.UserID
 	replaced     int64
 	free, unheld bool

@@ -29,6 +29,9 @@ func (s leaseStore) Acquire(ctx context.Context, l session.Lease) (session.Lease
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	now, on := db.clock(), leaseOn{l.Kind, l.Name}
+	if l.Turn > 0 && !db.inTurn(l.Conversation, l.Turn, now) {
+		return session.Lease{}, fmt.Errorf("%w: turn %d of %s", session.ErrFenced, l.Turn, l.Conversation)
+	}
 	switch l.Kind {
 	case session.LeaseWork:
 		if slots := db.slots(l.Payer); !slots[l.Name] && len(slots)+1 > l.Slots {
@@ -111,6 +114,43 @@ func (s leaseStore) Expired(ctx context.Context, limit int) ([]session.Lease, er
 	return found[:min(limit, len(found))], nil
 }
 
+func (s leaseStore) Works(ctx context.Context, conversation session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case conversation == "":
+		return nil, &access.FieldError{Field: "conversation", Rule: "must not be empty"}
+	case limit < 1:
+		return nil, &access.FieldError{Field: "limit", Rule: "must be at least 1"}
+	}
+	order := func(a, b session.Lease) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder))
+	}
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var found []session.Lease
+	for on, held := range db.leases {
+		for _, l := range held {
+			if on.kind == session.LeaseWork && l.Conversation == conversation && 0 < l.Turn && l.Turn <= through && order(l, after) > 0 {
+				found = append(found, l)
+			}
+		}
+	}
+	slices.SortFunc(found, order)
+	return found[:min(limit, len(found))], nil
+}
+
+// inTurn reports whether somebody has the turn of that fence.
+func (db *DB) inTurn(conversation session.ConversationID, fence int64, now time.Time) bool {
+	for _, l := range db.leases[leaseOn{session.LeaseTurn, string(conversation)}] {
+		if l.Fence == fence && live(l, now) {
+			return true
+		}
+	}
+	return false
+}
+
 // Forget drops leases that have expired long ago. There is nothing else to
 // forget: what was released has left nothing, and all fences come of one counter.
 func (s leaseStore) Forget(ctx context.Context, unused time.Duration, limit int) (int, error) {
@@ -185,6 +225,10 @@ func checkLease(ctx context.Context, l session.Lease, lasting bool) error {
 		return field("Holder", "must not be empty")
 	case lasting && l.For <= 0:
 		return field("For", "must be over 0")
+	case l.Turn < 0 || l.Turn > 0 && l.Kind != session.LeaseWork:
+		return field("Turn", "must not be negative, and is of work leases only")
+	case l.Turn > 0 && l.Conversation == "":
+		return field("Conversation", "must be set where Turn is")
 	}
 	return nil
 }

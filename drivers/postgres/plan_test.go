@@ -27,7 +27,7 @@ func populate(t testing.TB, db *postgres.DB, n int) {
 		`INSERT INTO bunkroom_sandboxes (id, version, environment_id, state, since) SELECT 'f' || i, 1, 'e' || i, 'live', i FROM generate_series(1, $1::bigint) AS i WHERE i % 20 = 0`,
 		`INSERT INTO bunkroom_outbox (sandbox_id, generation, name, provider, payer, deployment, since)
 			SELECT 'b' || i, 1, '', '', '', '', i FROM generate_series(1, $1::bigint) AS i WHERE i % 10 = 0`,
-		`INSERT INTO bunkroom_leases (kind, name, holder, sandbox_id, fence, until_at) SELECT 1, 's' || i, 'w', 'b' || i, 1, i FROM generate_series(1, $1::bigint) AS i WHERE i % 4 = 0`,
+		`INSERT INTO bunkroom_leases (kind, name, holder, sandbox_id, conversation, turn, fence, until_at) SELECT 1, 's' || i, 'w', 'b' || i, 'c' || i, i % 3, 1, i FROM generate_series(1, $1::bigint) AS i WHERE i % 4 = 0`,
 		`INSERT INTO bunkroom_fences (kind, name, fence, used_on) SELECT 1, 's' || i, 1, 30000 + i % 1000 FROM generate_series(1, $1::bigint) AS i`,
 	} {
 		run(t, db, text, n)
@@ -95,6 +95,10 @@ func TestPlansAtScale(t *testing.T) {
 			_, err := db.Leases().Forget(t.Context(), time.Hour, 100)
 			return err
 		}, []string{"bunkroom_fences_used", "bunkroom_leases_"}},
+		{"works of turns", func() error {
+			_, err := db.Leases().Works(t.Context(), "c40", 5, session.Lease{Turn: 1}, 10)
+			return err
+		}, []string{"bunkroom_leases_turns"}},
 		{"held", func() error {
 			_, err := db.Leases().Held(t.Context(), session.LeaseWork, "s40")
 			if err != nil && strings.Contains(err.Error(), "not found") {

@@ -131,3 +131,54 @@ func TestTakenOverMeanwhile(t *testing.T) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
 }
+
+// Whoever takes a turn over waits for a work that is just being opened for the
+// turn before, and finds it; who opens one while the turn is just being taken over waits, and is told that it is lost.
+func TestTurnTakenOverMeanwhile(t *testing.T) {
+	clock := sessiontest.NewClock()
+	dbs := shifted(t, clock)
+	turn := session.Lease{Kind: session.LeaseTurn, Name: "c", Holder: "r1", For: time.Minute}
+	old, err := dbs[0].Leases().Acquire(t.Context(), turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := session.Lease{
+		Kind: session.LeaseWork, Name: "s", Holder: "w1", Payer: "payer", Slots: 1, For: time.Hour, Conversation: "c", Turn: old.Fence,
+	}
+	turn.Holder = "r2"
+	var next session.Lease
+	err = while(t, dbs,
+		func(tx *postgres.Tx) error {
+			_, err := tx.Leases().Acquire(t.Context(), work)
+			clock.Step(10 * time.Minute)
+			return err
+		},
+		func(db *postgres.DB) (err error) {
+			if next, err = db.Leases().Acquire(t.Context(), turn); err != nil {
+				return err
+			}
+			found, err := db.Leases().Works(t.Context(), "c", next.Fence-1, session.Lease{}, 10)
+			if len(found) != 1 || found[0].Holder != "w1" {
+				t.Errorf("found %+v", found)
+			}
+			return err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Holder, work.Holder, work.Turn = "r3", "w2", next.Fence
+	err = while(t, dbs,
+		func(tx *postgres.Tx) error {
+			clock.Step(10 * time.Minute)
+			_, err := tx.Leases().Acquire(t.Context(), turn)
+			clock.Step(-10 * time.Minute) // so that the turn before, by the clock, is held
+			return err
+		},
+		func(db *postgres.DB) error {
+			_, err := db.Leases().Acquire(t.Context(), work)
+			return err
+		})
+	if !errors.Is(err, session.ErrFenced) {
+		t.Errorf("got %v, want ErrFenced", err)
+	}
+}

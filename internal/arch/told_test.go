@@ -139,9 +139,11 @@ var refusals = map[string]told{
 	"session.HeldError":             {state, []string{"409 held"}},
 	"session.LimitError":            {limit, []string{"429 conversation_limit", "429 session_limit", "429 work_limit"}},
 	"session.WorkdirError":          {fault, []string{"501 workdir_unsupported"}},
+	"session.errElsewhere":          {fault, []string{"503 unavailable"}},
 	"session.errMute":               {fault, []string{"503 unavailable"}},
 	"session.errStalled":            {fault, []string{"503 unavailable"}},
 	"session.errUnconfigured":       {fault, []string{"503 unavailable"}},
+	"session.errUnsure":             {fault, []string{"503 unavailable"}},
 
 	"session/transcript.EntryConflictError": {state, []string{"409 entry_conflict"}},
 	"session/transcript.ErrArchived":        {state, []string{"409 archived"}},

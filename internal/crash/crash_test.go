@@ -50,6 +50,8 @@ var stories = map[string]func(passed func(call string) bool) []visit{
 	"purge of a project with its history": func(func(string) bool) []visit { return []visit{{Gone: true}, {Gone: true}} },
 	"sweep":                               func(func(string) bool) []visit { return nil },
 
+	theTurn: func(func(string) bool) []visit { return []visit{{Lived: true, Kept: kept}} },
+
 	"storage": func(passed func(string) bool) []visit {
 		if passed("commit 1") {
 			return []visit{{}}
@@ -128,6 +130,9 @@ func dieAt(t *testing.T, w *world, at place) {
 		t.Fatalf("the process did not die there; it passed %v", before.places)
 	}
 	w.meet()
+	if at.story == theTurn {
+		w.leftRunning(before)
+	}
 	got := w.recover(at.story, before)
 	w.conversationsStay(at.story, before.scene)
 	if diff := cmp.Diff(want(at.story, before), got); diff != "" {

@@ -11,6 +11,9 @@
 // after each statement that has written, and before the COMMIT. What the books
 // must say is reckoned from what each process has told of its works as it went along.
 //
+// In the story of a turn the next process begins with taking it over, while the work of the
+// dead one has its lease: by then nothing may run of what that had started through it.
+//
 // Transcripts and inboxes have stories of their own, in
 // [github.com/bunkroom/bunkroom/internal/crash/talk], which need no machine: what a process
 // leaves that dies in a write is compared, to the last row, with what there was

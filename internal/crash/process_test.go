@@ -23,6 +23,7 @@ type message struct {
 	When      time.Time
 	Told      *told
 	Done      bool
+	TakenOver bool
 	Recovered bool
 	Used      []visit
 	Fault     string
@@ -152,6 +153,9 @@ func (w *world) recover(story string, before play) []visit {
 	args := append([]string{"-recover", story, "-root", w.root, "-events", w.events}, w.database...)
 	p := start(w.t, w.program, args...)
 	p.tell(before.scene)
+	if story == theTurn {
+		w.takenOver(p)
+	}
 	m, ok := w.listen(p)
 	if !ok || !m.Recovered {
 		p.wait()

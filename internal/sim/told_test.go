@@ -102,6 +102,11 @@ func (s toldLeases) Expired(ctx context.Context, limit int) ([]session.Lease, er
 	return s.inner.Expired(ctx, limit)
 }
 
+func (s toldLeases) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	s.tell(ctx)
+	return s.inner.Works(ctx, v, through, after, limit)
+}
+
 func (s toldLeases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
 	s.tell(ctx)
 	return s.inner.Held(ctx, kind, name)

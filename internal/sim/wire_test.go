@@ -218,6 +218,12 @@ func (w wiredLeases) Expired(ctx context.Context, limit int) ([]session.Lease, e
 	return through(ctx, w.wire, "Expired", "", func(ctx context.Context) ([]session.Lease, error) { return w.r.leases.Expired(ctx, limit) })
 }
 
+func (w wiredLeases) Works(ctx context.Context, v session.ConversationID, last int64, after session.Lease, limit int) ([]session.Lease, error) {
+	return through(ctx, w.wire, "Works", named(string(v)), func(ctx context.Context) ([]session.Lease, error) {
+		return w.r.leases.Works(ctx, v, last, after, limit)
+	})
+}
+
 func (w wiredLeases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
 	return through(ctx, w.wire, "Held", named(name), func(ctx context.Context) (session.Lease, error) { return w.r.leases.Held(ctx, kind, name) })
 }

@@ -22,7 +22,7 @@ const (
 		b.attempts, b.live_at, b.destroyed_at, b.measured_bytes, b.measured_at, b.measured_incarnation, b.stored_used, b.stored_at`
 	tombstoneColumns = `o.sandbox_id, o.generation, o.incarnation, o.name, o.provider, o.host, o.payer, o.deployment,
 		o.origin, o.not_before, o.absent_since, o.attempts, o.last_error`
-	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.sandbox_id, l.fence, l.until_at`
+	leaseColumns = `l.kind, l.name, l.holder, l.replica, l.payer, l.sandbox_id, l.conversation, l.turn, l.fence, l.until_at`
 	mountColumns = `id, version, scope, slug, kind, purpose, agent, session_id, name, description, meta,
 		created_by, created_at, updated_by, updated_at, archived_by, archived_at`
 )
@@ -53,7 +53,7 @@ func tombstoneInto(t *sandbox.Tombstone) []any {
 }
 
 func leaseInto(l *session.Lease) []any {
-	return []any{num(&l.Kind), str(&l.Name), str(&l.Holder), str(&l.Replica), str(&l.Payer), str(&l.Sandbox), num(&l.Fence), moment{&l.Until}}
+	return []any{num(&l.Kind), str(&l.Name), str(&l.Holder), str(&l.Replica), str(&l.Payer), str(&l.Sandbox), str(&l.Conversation), num(&l.Turn), num(&l.Fence), moment{&l.Until}}
 }
 
 func mountInto(r *mount.Row) []any {

@@ -156,3 +156,17 @@ func TestFencesOfEarlierPrograms(t *testing.T) {
 	now = now.Add(3 * 24 * time.Hour)
 	forget(5)
 }
+
+// A work that an earlier program has opened, which may run beside this one, is for no turn; all else is as it was.
+func TestWorksOfEarlierPrograms(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	db := migrated(t, &sqlite.Options{Now: func() time.Time { return now }})
+	run(t, db, `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, sandbox_id, fence, until_at) VALUES (1, 's', 'w', 'r', 'alice', 'b', 1, 1)`)
+	if found, err := db.Leases().Works(t.Context(), "c", 100, session.Lease{}, 10); err != nil || len(found) != 0 {
+		t.Errorf("works for turns: %+v, %v", found, err)
+	}
+	want := session.Lease{Kind: session.LeaseWork, Name: "s", Holder: "w", Replica: "r", Payer: "alice", Sandbox: "b", Fence: 1, Until: time.UnixMicro(1).UTC()}
+	if found, err := db.Leases().Expired(t.Context(), 10); err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("expired: %+v, %v, want %+v", found, err, want)
+	}
+}

@@ -28,7 +28,7 @@ const (
 		ON CONFLICT (kind, name) DO UPDATE SET used_on = excluded.used_on, fence =
 			CASE WHEN bunkroom_fences.fence < excluded.fence THEN excluded.fence ELSE bunkroom_fences.fence + 1 END
 		RETURNING fence`
-	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, sandbox_id, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	insertLease = `INSERT INTO bunkroom_leases (kind, name, holder, replica, payer, sandbox_id, conversation, turn, fence, until_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	renewLease  = `UPDATE bunkroom_leases SET until_at = ? WHERE kind = ? AND name = ? AND holder = ? AND fence = ? AND until_at > ?`
 	// What was had anew since has another fence, and stays.
 	releaseLease  = `DELETE FROM bunkroom_leases WHERE kind = ? AND name = ? AND holder = ? AND fence = ?`
@@ -37,6 +37,11 @@ const (
 	// (By the sign SQLite keeps to the name, of which there are few, and leaves the index of all that expires.)
 	heldLease = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l
 		WHERE l.kind = ? AND l.name = ? AND +l.until_at > COALESCE(NOW(), ?) ORDER BY +l.until_at DESC, l.fence DESC LIMIT 1`
+	heldTurn = `SELECT 1 FROM bunkroom_leases AS l WHERE l.kind = 3 AND l.name = ? AND l.fence = ? AND +l.until_at > ?`
+	// The works for turns of a conversation.
+	turnLeases = `SELECT ` + leaseColumns + ` FROM bunkroom_leases AS l
+		WHERE l.kind = 1 AND l.turn > 0 AND l.conversation = ? AND l.turn <= ? AND (l.turn, l.name, l.holder) > (?, ?, ?)
+		ORDER BY l.turn, l.name, l.holder LIMIT ?`
 )
 
 func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, error) {
@@ -48,6 +53,9 @@ func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, er
 		keys = append(keys, limitKey(session.SlotsPerPayer, string(l.Payer)))
 		if l.Sandbox != "" { // whether anybody works in it may just be looked at
 			keys = append(keys, worksKey(l.Sandbox))
+		}
+		if l.Turn > 0 { // a later turn is acquired before, and seen, or afterwards, and then sees this
+			keys = append(keys, leaseKey(session.LeaseTurn, string(l.Conversation)))
 		}
 	}
 	err := s.write(ctx, keys, func(ctx context.Context, on place, clock time.Time) (err error) {
@@ -61,6 +69,11 @@ func (s leases) Acquire(ctx context.Context, l session.Lease) (session.Lease, er
 }
 
 func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (session.Lease, error) {
+	if l.Turn > 0 {
+		if err := p.inTurn(ctx, l, clock); err != nil {
+			return session.Lease{}, err
+		}
+	}
 	text, args := heldByHolder, []any{int64(l.Kind), l.Name, l.Holder}
 	if l.Kind != session.LeaseWork {
 		text, args = heldByAny, args[:2]
@@ -89,8 +102,19 @@ func (p place) acquire(ctx context.Context, l session.Lease, clock time.Time) (s
 	if err := p.row(ctx, nextFence, int64(l.Kind), l.Name, int64(l.Kind), dayOf(clock)).Scan(num(&l.Fence)); err != nil {
 		return session.Lease{}, err
 	}
-	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), string(l.Sandbox), l.Fence, micros(l.Until))
+	_, err := p.exec(ctx, insertLease, int64(l.Kind), l.Name, l.Holder, l.Replica, string(l.Payer), string(l.Sandbox),
+		string(l.Conversation), l.Turn, l.Fence, micros(l.Until))
 	return l, err
+}
+
+// inTurn refuses a work lease for a turn that nobody has.
+func (p place) inTurn(ctx context.Context, l session.Lease, clock time.Time) error {
+	var n int64
+	err := p.row(ctx, heldTurn, string(l.Conversation), l.Turn, micros(clock)).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: turn %d of %s", session.ErrFenced, l.Turn, l.Conversation)
+	}
+	return err
 }
 
 // lasting is when a lease of length d ends.
@@ -159,21 +183,42 @@ func (s leases) Expired(ctx context.Context, limit int) ([]session.Lease, error)
 		if err != nil {
 			return err
 		}
-		rows, err := on.rows(ctx, expiredLeases, micros(now), limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var l session.Lease
-			if err := rows.Scan(leaseInto(&l)...); err != nil {
-				return err
-			}
-			found = append(found, l)
-		}
-		return rows.Err()
+		found, err = on.leases(ctx, expiredLeases, micros(now), limit)
+		return err
 	})
 	return found, err
+}
+
+func (s leases) Works(ctx context.Context, conversation session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	switch {
+	case conversation == "":
+		return nil, field("conversation", "must not be empty")
+	case limit < 1:
+		return nil, field("limit", "must be at least 1")
+	}
+	var found []session.Lease
+	err := s.read(ctx, func(ctx context.Context, on place) (err error) {
+		found, err = on.leases(ctx, turnLeases, string(conversation), through, after.Turn, after.Name, after.Holder, limit)
+		return err
+	})
+	return found, err
+}
+
+// leases are those that a statement finds.
+func (p place) leases(ctx context.Context, text string, args ...any) (found []session.Lease, err error) {
+	rows, err := p.rows(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l session.Lease
+		if err := rows.Scan(leaseInto(&l)...); err != nil {
+			return nil, err
+		}
+		found = append(found, l)
+	}
+	return found, rows.Err()
 }
 
 func (s leases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
@@ -212,6 +257,10 @@ func checkLease(l session.Lease, timed bool) error {
 		return field("Holder", "must not be empty")
 	case timed && l.For <= 0:
 		return field("For", "must be over 0")
+	case l.Turn < 0 || l.Turn > 0 && l.Kind != session.LeaseWork:
+		return field("Turn", "must not be negative, and is of work leases only")
+	case l.Turn > 0 && l.Conversation == "":
+		return field("Conversation", "must be set where Turn is")
 	}
 	return nil
 }

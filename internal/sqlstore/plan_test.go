@@ -77,6 +77,17 @@ func TestPlans(t *testing.T) {
 			_, err := db.Leases().Held(t.Context(), session.LeaseWork, "s")
 			return err
 		}, []string{"SEARCH l USING PRIMARY KEY (kind=? AND name=?)"}, true},
+		{"works of turns", func() error {
+			_, err := db.Leases().Works(t.Context(), "c", 5, session.Lease{Turn: 1}, 10)
+			return err
+		}, []string{"bunkroom_leases_turns (conversation=?"}, false},
+		{"a work for a turn", func() error {
+			l := session.Lease{Kind: session.LeaseWork, Name: "s", Holder: "w", Payer: "p", Slots: 1, For: time.Minute, Conversation: "c", Turn: 1}
+			if _, err := db.Leases().Acquire(t.Context(), l); !errors.Is(err, session.ErrFenced) {
+				return err
+			}
+			return nil
+		}, []string{"SEARCH l USING PRIMARY KEY (kind=? AND name=?)"}, false},
 		{"what is forgotten", func() error {
 			_, err := db.Leases().Forget(t.Context(), time.Hour, 100)
 			return err

@@ -16,13 +16,13 @@ func TestBrokenKindsFail(t *testing.T) {
 			name:  "gives a turn to two",
 			open:  twoTurns,
 			fails: []string{"kind-one-holder", "race-kinds"},
-			also:  []string{"forget-expired", "forget-held", "race-forget", "held", "kind-apart", "kind-takeover"},
+			also:  []string{"forget-expired", "forget-held", "race-forget", "held", "kind-apart", "kind-takeover", "race-turn", "turn-again", "turn-held", "turn-kept", "turn-works"},
 		},
 		{
 			name:  "gives whoever takes a lease over the fence of who had it",
 			open:  sameFence,
 			fails: []string{"kind-one-holder", "kind-fences", "fences"},
-			also:  []string{"forget-fences", "forget-works", "race-forget", "kind-takeover", "race-fences", "release", "renew-fenced", "sweep-expires"},
+			also:  []string{"forget-fences", "forget-works", "race-forget", "kind-takeover", "race-fences", "race-turn", "release", "renew-fenced", "sweep-expires", "turn-again", "turn-held", "turn-works"},
 		},
 		{
 			name:  "tells who had an expired lease",
@@ -55,7 +55,7 @@ func TestBrokenKindsFail(t *testing.T) {
 			name:  "takes a shell for a turn",
 			open:  oneKind,
 			fails: []string{"kind-apart"},
-			also:  []string{"forget-expired", "forget-fences", "forget-held", "kind-one-holder", "kind-paused", "kind-takeover", "held", "kind-fences"},
+			also:  []string{"forget-expired", "forget-fences", "forget-held", "kind-one-holder", "kind-paused", "kind-takeover", "held", "kind-fences", "turn-held"},
 		},
 		{
 			name:  "drains turns as works",

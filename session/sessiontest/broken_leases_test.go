@@ -23,6 +23,7 @@ type twisted struct {
 	renew   func(context.Context, session.Lease) (session.Lease, error)
 	release func(context.Context, session.Lease) error
 	expired func(context.Context, int) ([]session.Lease, error)
+	works   func(context.Context, session.ConversationID, int64, session.Lease, int) ([]session.Lease, error)
 	had     func(context.Context, session.LeaseKind, string) (session.Lease, error)
 	forget  func(context.Context, time.Duration, int) (int, error)
 }
@@ -55,6 +56,13 @@ func (w twisted) Expired(ctx context.Context, limit int) ([]session.Lease, error
 	return w.Leases.Expired(ctx, limit)
 }
 
+func (w twisted) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	if w.works != nil {
+		return w.works(ctx, v, through, after, limit)
+	}
+	return w.Leases.Works(ctx, v, through, after, limit)
+}
+
 func (w twisted) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
 	if w.had != nil {
 		return w.had(ctx, kind, name)
@@ -81,13 +89,13 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "counts works, not sessions",
 			open:  countsWorks,
 			fails: []string{"slot-per-session"},
-			also:  []string{"forget-held", "held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences"},
+			also:  []string{"forget-held", "held", "kind-apart", "lease-sandbox", "race-kinds", "slot-freed", "slot-expired", "fences", "race-slots", "race-fences", "race-turn", "turn-again", "turn-held", "turn-kept", "turn-works"},
 		},
 		{
 			name:  "forgets a work once it has expired",
 			open:  forgetful,
 			fails: []string{"slot-expired"},
-			also:  []string{"forget-works", "slot-refused"},
+			also:  []string{"forget-works", "slot-refused", "turn-held"},
 		},
 		{
 			name:  "releases by name",
@@ -105,7 +113,7 @@ func TestBrokenLeasesFail(t *testing.T) {
 			name:  "admits each caller once",
 			open:  onceOnly,
 			fails: []string{"reentrant"},
-			also:  []string{"kind-fences", "lease-sandbox"},
+			also:  []string{"kind-fences", "lease-sandbox", "turn-again", "turn-kept"},
 		},
 		{
 			name:  "counts slots before it locks",

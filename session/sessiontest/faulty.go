@@ -34,6 +34,7 @@ const (
 	Renew   Method = "Renew"
 	Release Method = "Release"
 	Expired Method = "Expired"
+	Works   Method = "Works"
 	Held    Method = "Held"
 	Forget  Method = "Forget"
 )
@@ -251,6 +252,10 @@ func (f faultyLeases) Release(ctx context.Context, l session.Lease) error {
 
 func (f faultyLeases) Expired(ctx context.Context, limit int) ([]session.Lease, error) {
 	return one(ctx, f.asker, Call{Method: Expired}, func() ([]session.Lease, error) { return f.inner.Expired(ctx, limit) })
+}
+
+func (f faultyLeases) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	return one(ctx, f.asker, Call{Method: Works}, func() ([]session.Lease, error) { return f.inner.Works(ctx, v, through, after, limit) })
 }
 
 func (f faultyLeases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {

@@ -112,6 +112,7 @@ func TestEveryMethodCanFail(t *testing.T) {
 		sessiontest.Renew:        second(leases.Renew(ctx, session.Lease{})),
 		sessiontest.Release:      leases.Release(ctx, session.Lease{}),
 		sessiontest.Expired:      second(leases.Expired(ctx, 1)),
+		sessiontest.Works:        second(leases.Works(ctx, "c", 1, session.Lease{}, 1)),
 		sessiontest.Held:         second(leases.Held(ctx, session.LeaseSweep, "n")),
 		sessiontest.Forget:       second(leases.Forget(ctx, time.Hour, 1)),
 	} {
@@ -124,8 +125,8 @@ func TestEveryMethodCanFail(t *testing.T) {
 			t.Errorf("Due: error %v, want the fault", err)
 		}
 	}
-	if len(seen) != 18 {
-		t.Errorf("the script was asked about %d calls, want 18: %v", len(seen), seen)
+	if len(seen) != 19 {
+		t.Errorf("the script was asked about %d calls, want 19: %v", len(seen), seen)
 	}
 	if _, err := db.Sessions().Load(ctx, session.Address{Session: "s1"}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a commit that failed was made: %v", err)

@@ -22,7 +22,7 @@ func TestLeases(t *testing.T, open func(t *testing.T, clock *Clock) session.Leas
 }
 
 func leaseChecks() []check[*leaseBench] {
-	return slices.Concat(holdChecks(), slotChecks(), kindChecks(), forgetChecks())
+	return slices.Concat(holdChecks(), slotChecks(), kindChecks(), turnChecks(), forgetChecks())
 }
 
 // leaseBench is where a store of leases is checked.
@@ -268,6 +268,8 @@ func holdChecks() []check[*leaseBench] {
 			_, err = b.leases.Held(ctx, session.LeaseSweep, "chore")
 			errs = append(errs, err)
 			_, err = b.leases.Expired(ctx, 1)
+			errs = append(errs, err)
+			_, err = b.leases.Works(ctx, "c1", 1, session.Lease{}, 1)
 			for _, err := range append(errs, err) {
 				if !errors.Is(err, ctx.Err()) {
 					b.Errorf("got error %v, want %v", err, ctx.Err())

@@ -17,7 +17,8 @@
 //
 // A turn is one runner's right to act on a conversation, by a lease with a
 // fence. It is begun with a [Change], and from then on nothing of an older fence is written, by nobody, however late
-// it comes. Whoever takes over ends the processes of older fences first, then settles what
+// it comes. Whoever takes over ends the processes of older fences first, by [TurnsConfig].EndProcesses, which where turns run
+// in sessions is session.Keeper.EndTurns; then settles what
 // [Store.Unsettled] lists as interrupted. [Turns] does all of that, and keeps the lease:
 //
 //	turn, err := turns.Begin(ctx, conversation) // *session.HeldError: somebody else acts on it

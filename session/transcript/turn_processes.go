@@ -18,16 +18,21 @@ func TagOf(conversation access.ConversationID, fence int64) string {
 }
 
 // EndOlder ends what a conversation's turn of that fence has started in a
-// machine under [TagOf]; it is what [TurnsConfig].EndProcesses does for each machine that the conversation's turns use. What was started through a
-// session's work has the work's tag instead, and is not found by this: it ends with the work, or is ended once the work's lease has run out, which
-// session.Keeper sees to.
+// machine under [TagOf]; it is what [TurnsConfig].EndProcesses does for each machine that the conversation's turns use and that is not
+// worked in through sessions. What was started through a session's work has the work's tag instead, and is not found by
+// this: where the work was opened for the turn, session.Keeper.EndTurns ends it, in whichever machine that is. Else it ends with
+// the work, or is ended once the work's lease has run out.
 func EndOlder(ctx context.Context, r sandbox.Reaper, machine sandbox.Ref, conversation access.ConversationID, last int64) error {
 	return r.Reap(ctx, machine, TagOf(conversation, last))
 }
 
 // Sandbox is sb as the turn uses it: what is started bears the turn's tag, and
 // is stopped, unless it is Detached, as the turn's context ends. Nothing is started any more then: ErrFenced.
-// Where sb gives processes a tag of its own, as that of a session's work does, it is that by which they are found.
+// Where sb gives processes a tag of its own, as that of a session's work does, it is that by which they are found: open such a work for
+// the turn, and by its context, and use it by way of the turn, so that nothing is started once the turn is lost, though the work is not.
+//
+//	work, err := sessions.Open(turn.Context(), actor, session.WorkRequest{Conversation: turn.Conversation(), Turn: turn.Fence()})
+//	sb := turn.Sandbox(work.Sandbox())
 func (t *Turn) Sandbox(sb sandbox.Sandbox) sandbox.Sandbox { return turnSandbox{sb, t} }
 
 type turnSandbox struct {

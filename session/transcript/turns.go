@@ -19,10 +19,12 @@ type TurnsConfig struct {
 	Inbox  Inbox
 	Leases session.Leases
 
-	// EndProcesses ends what the turn of that fence has started for a
-	// conversation, and returns nil once none of it runs: see [EndOlder]. It is asked before
+	// EndProcesses ends what turns of a conversation up to that fence have
+	// started, and returns nil once none of it runs. session.Keeper.EndTurns is one, for what is
+	// started through sessions' works that were opened for turns; see [EndOlder] for what is started otherwise. It is asked before
 	// every turn of a conversation that had one, with the fence of the newest before it; those of older turns
-	// were ended when that one began. It may be asked again for the same. nil: turns start nothing that could outlast its process.
+	// were ended when that one began. Where the transcript knows of none, which may be because it was deleted and made anew, it is asked with
+	// the greatest fence that any before it can have had. It may be asked again for the same. nil: turns start nothing that could outlast its process.
 	EndProcesses func(ctx context.Context, conversation access.ConversationID, last int64) error
 
 	// Replica is this process, as it shows in leases. Default: a new random id.
@@ -162,9 +164,13 @@ func (t *Turn) takeOver() error {
 	}
 	// A turn was begun only once nothing of the ones before it ran, and one
 	// that could not be was never handed out: only the newest can have left something.
-	if row.Fence > 0 && s.end != nil {
-		if err := s.end(t.ctx, t.conversation, row.Fence); err != nil {
-			return t.because(fmt.Errorf("transcript: %s: ending what turn %d has started: %w", t.conversation, row.Fence, err))
+	last := row.Fence
+	if last == 0 { // unless the transcript is another of that name
+		last = t.fence - 1
+	}
+	if last > 0 && s.end != nil {
+		if err := s.end(t.ctx, t.conversation, last); err != nil {
+			return t.because(fmt.Errorf("transcript: %s: ending what turn %d has started: %w", t.conversation, last, err))
 		}
 	}
 	if err := t.mayAct(); err != nil {

@@ -122,6 +122,10 @@ func (l leases) Expired(ctx context.Context, limit int) ([]session.Lease, error)
 	return get(l.places, "expired", func() ([]session.Lease, error) { return l.Leases.Expired(ctx, limit) })
 }
 
+func (l leases) Works(ctx context.Context, v session.ConversationID, through int64, after session.Lease, limit int) ([]session.Lease, error) {
+	return get(l.places, "works", func() ([]session.Lease, error) { return l.Leases.Works(ctx, v, through, after, limit) })
+}
+
 func (l leases) Held(ctx context.Context, kind session.LeaseKind, name string) (session.Lease, error) {
 	return get(l.places, "held", func() (session.Lease, error) { return l.Leases.Held(ctx, kind, name) })
 }

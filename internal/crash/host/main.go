@@ -56,6 +56,7 @@ type message struct {
 	When      time.Time `json:"when,omitzero"`   // it was passed, on the database's clock
 	Told      *told     `json:"told,omitempty"`
 	Done      bool      `json:"done,omitempty"`      // the story has come to its end
+	TakenOver bool      `json:"takenOver,omitempty"` // nothing of the turn before runs
 	Recovered bool      `json:"recovered,omitempty"` // nothing is left to do
 	Used      []visit   `json:"used,omitempty"`      // what working on has shown
 	Fault     string    `json:"fault,omitempty"`

@@ -37,6 +37,11 @@ func (w *world) recover(ctx context.Context) error {
 	if err := said.Decode(&sc); err != nil {
 		return err
 	}
+	if w.story.turn {
+		if err := w.takeOver(ctx, &sc, said); err != nil {
+			return err
+		}
+	}
 	if err := w.rest(ctx, &sc); err != nil {
 		return err
 	}

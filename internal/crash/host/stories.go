@@ -31,6 +31,7 @@ type story struct {
 	full   bool          // no machine can be had, until the next process
 	stores bool          // what disks hold is charged for
 	buys   bool          // the story begins with a purchase, which the next process repeats
+	turn   bool          // it is a turn, which the next process takes over first; what it starts outlives its process
 }
 
 // A work that beats renews its lease so often.
@@ -86,6 +87,8 @@ func stories() map[string]story {
 			}
 			return w.reclaim(ctx)
 		}},
+
+		"turn": {turn: true, arrange: talked, act: func(ctx context.Context, w *world, sc *scene) error { return w.takeTurn(ctx, sc) }},
 
 		"storage": {stores: true, arrange: full, act: func(ctx context.Context, w *world, sc *scene) error {
 			if err := w.charge(ctx); err != nil {

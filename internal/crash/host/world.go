@@ -20,6 +20,7 @@ import (
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // ann opens every session of the project, and pays for it.
@@ -35,6 +36,8 @@ type database interface {
 	Sessions() session.Store
 	Leases() session.Leases
 	Ledger() billing.Ledger
+	Transcripts() transcript.Store
+	Inbox() transcript.Inbox
 	Migrate(context.Context) error
 	Close() error
 }
@@ -79,7 +82,7 @@ func newWorld(ctx context.Context, o options, replica string, s story) (_ *world
 	if err := w.db.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	if w.machine, err = local.New(local.Config{Root: o.root, Log: c.Log}); err != nil {
+	if w.machine, err = local.New(local.Config{Root: o.root, Unconfined: s.turn, Log: c.Log}); err != nil {
 		return nil, err
 	}
 	w.ledger = newLedger(w.db.Ledger(), w.places)
