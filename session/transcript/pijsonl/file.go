@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"time"
 
@@ -49,6 +50,7 @@ type File struct {
 	name   string
 	src    io.ReaderAt
 	actor  access.UserID
+	seed   maphash.Seed // of all hashes
 	nodes  []node
 	head   int32
 	last   int // the number of the last line
@@ -73,7 +75,7 @@ func Open(src io.ReaderAt, size int64, opts *Options) (*File, error) {
 	if err := access.CheckOptionalID("Actor", o.Actor); err != nil {
 		return nil, err
 	}
-	s := scan{File: &File{src: src, actor: o.Actor, head: none}, ids: map[string]int32{}, skip: o.Skip}
+	s := scan{File: &File{src: src, actor: o.Actor, seed: maphash.MakeSeed(), head: none}, ids: map[string]int32{}, skip: o.Skip}
 	if err := s.all(size); err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (f *File) read(i int32) (fields, error) {
 	default:
 		return nil, fmt.Errorf("pijsonl: reading line %d: %w", n.line, err)
 	}
-	if hash(text) != n.hash {
+	if maphash.Bytes(f.seed, text) != n.hash {
 		return nil, fmt.Errorf("pijsonl: reading line %d: it has changed since the file was opened", n.line)
 	}
 	return parse(text)

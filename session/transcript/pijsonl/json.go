@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"strings"
 	"time"
@@ -25,20 +24,17 @@ type fields map[string]json.RawMessage
 
 // parse reads a line. What is not UTF-8 in it becomes U+FFFD, as it does for pi.
 func parse(text []byte) (fields, error) {
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
 	var f fields
-	if err := json.Unmarshal(bytes.ToValidUTF8(text, []byte("\uFFFD")), &f); err != nil {
+	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, fmt.Errorf("%w: %w", errForm, err)
 	}
 	if f == nil {
 		return nil, fmt.Errorf("%w: it is null", errForm)
 	}
 	return f, nil
-}
-
-func hash(text []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(text)
-	return h.Sum64()
 }
 
 // text is a field that is a string; empty where it is none.

@@ -2,7 +2,7 @@ package pijsonl
 
 import (
 	"encoding/json"
-	"hash/fnv"
+	"hash/maphash"
 	"strings"
 )
 
@@ -23,11 +23,11 @@ func (s *scan) look(n *node, f fields, kind string, i int32) (said uint64, err e
 		case "toolResult":
 			n.answers = s.answer(n.caller, m.text("toolCallId"), i)
 		}
-		return saidBy(m), nil
+		return s.saidBy(m), nil
 	case "custom_message":
-		return saidBy(fields{"role": json.RawMessage(`"custom"`), "content": f["content"]}), nil
+		return s.saidBy(fields{"role": json.RawMessage(`"custom"`), "content": f["content"]}), nil
 	case "branch_summary":
-		return saidBy(fields{"role": json.RawMessage(`"branchSummary"`), "summary": f["summary"]}), nil
+		return s.saidBy(fields{"role": json.RawMessage(`"branchSummary"`), "summary": f["summary"]}), nil
 	case "compaction":
 		s.compaction(n, f)
 	case "label":
@@ -103,7 +103,7 @@ func (s *scan) tail(to int32, text json.RawMessage) (first int32) {
 		if to != none {
 			to = s.nodes[to].speaks
 		}
-		if to == none || s.nodes[to].said != saidBy(all[k]) {
+		if to == none || s.nodes[to].said != s.saidBy(all[k]) {
 			return none
 		}
 		first, to = to, s.nodes[to].parent
@@ -112,7 +112,7 @@ func (s *scan) tail(to int32, text json.RawMessage) (first int32) {
 }
 
 // saidBy stands for what a message says to a model: who says it, and what. 0: nobody says anything.
-func saidBy(m fields) uint64 {
+func (f *File) saidBy(m fields) uint64 {
 	role := m.text("role")
 	if role == "" {
 		return 0
@@ -120,10 +120,11 @@ func saidBy(m fields) uint64 {
 	if role == "hookMessage" { // what it was called in version 2
 		role = "custom"
 	}
-	h := fnv.New64a()
+	var h maphash.Hash
+	h.SetSeed(f.seed)
 	for _, text := range [][]byte{[]byte(role), m["content"], m["summary"], m["command"], m["output"]} {
 		h.Write(text)
-		h.Write([]byte{0})
+		h.WriteByte(0)
 	}
 	return max(h.Sum64(), 1)
 }

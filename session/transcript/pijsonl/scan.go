@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -34,7 +35,7 @@ func (s *scan) all(size int64) error {
 			return nil
 		}
 		s.last++
-		n := node{at: at, size: len(text), line: s.last, hash: hash(text)}
+		n := node{at: at, size: len(text), line: s.last, hash: maphash.Bytes(s.seed, text)}
 		at += int64(len(text))
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
