@@ -37,6 +37,7 @@
 //	mount            durable folders, and how they get into a sandbox
 //	session          sessions and conversations: rows, work, upkeep
 //	session/transcript what is said in a conversation, and what waits to be said: a tree of entries, turns, an inbox
+//	session/transcript/pijsonl conversations that were had in pi, a coding agent, from its session files
 //	mount/files      the files of durable folders, in their bucket
 //	drivers/memory   every store in memory, and a scripted provider of sandboxes
 //	drivers/sqlite   every store in a SQLite file

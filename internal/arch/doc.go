@@ -9,7 +9,7 @@
 //	8  examples
 //	7  drivers/*            never one another
 //	6  internal/sqlstore
-//	5  session/agenttool
+//	5  session/agenttool, session/transcript/pijsonl
 //	4  session/transcript, session/shell, session/layout, mount/files
 //	3  session              imports access, billing, sandbox, mount
 //	2  mount                imports access, sandbox

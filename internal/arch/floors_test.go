@@ -49,6 +49,7 @@ var house = []room{
 	{Path: "mount/files", Floor: 4, Links: gocloud},
 	{Path: "mount/files/filestest", Floor: 5, Links: gocloud}, // its checks go through mount/files
 	{Path: "session/agenttool", Floor: 5},
+	{Path: "session/transcript/pijsonl", Floor: 5, Only: []string{"access", "session/transcript"}},
 	{Path: "internal/crash/talk", Floor: 5, Only: []string{"access", "session/transcript"}},
 	{Path: "internal/sqlstore", Floor: 6, Links: bun},
 	{Path: "drivers/memory", Floor: drivers},

@@ -165,6 +165,8 @@ var refusals = map[string]told{
 	"session/transcript.TooLateError":       {state, []string{"409 being_delivered", "409 too_late"}},
 	"session/transcript.VersionError":       {state, []string{"409 conflict"}},
 
+	"session/transcript/pijsonl.ErrVersion": {input, []string{"422 unknown_version"}},
+
 	"drivers/cloudevents.EventError":  {fault, []string{"500 metering_unusable"}},
 	"drivers/cloudevents.ExportError": {fault, []string{"503 metering_unavailable"}},
 	"drivers/geesefs.refusedError":    {fault, nil}, // as mount.ErrUnavailable

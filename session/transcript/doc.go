@@ -63,7 +63,8 @@
 // # What is carried elsewhere
 //
 // [Export] writes a transcript as lines of JSON, with all its branches, and [Import] makes
-// one of them, whole or not at all. Drafts and inputs stay where they are.
+// one of them, whole or not at all. Drafts and inputs stay where they are. Package pijsonl makes
+// one of a session of pi, another program.
 //
 // # What is looked for
 //
@@ -75,7 +76,10 @@
 //
 // Entries stay until their transcript is deleted and purged. The other facts are dropped by [Store.Forget]
 // once nobody asks for them any more, and [Store.Idle] lists what was left alone for so long that it may be
-// archived or deleted.
+// archived or deleted. [Retention] does all of that, [Indexing] keeps the words, and [Turns.Recover] finds what was left
+// unfinished; each is a chore for session.Keeper.Serve:
+//
+//	err := keeper.Serve(ctx, retention.Chore(time.Hour), indexing.Chore(time.Minute), turns.Chore(10*time.Second, run))
 //
 // Values of this package are safe for concurrent use as far as they are not written to.
 package transcript
