@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -124,6 +125,49 @@ func TestTalkWaitsForAConnectionEndWithTheContext(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However many of a process append to a conversation that somebody keeps to himself, one connection
+// waits for it, and the rest of the pool is for others. All of them are answered when their context ends.
+func TestTalkCrowdWaitsOnOneConnection(t *testing.T) {
+	dbs := replicas(t)
+	chatting(t, dbs[0], "chat")
+	chatting(t, dbs[0], "other")
+	tx, err := dbs[0].SQL().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := dbs[0].In(tx).Transcripts().Commit(t.Context(), transcript.Change{Conversation: "chat", Append: []transcript.NewEntry{remark("kept")}}); err != nil {
+		t.Fatal(err)
+	}
+	dbs[1].SQL().SetMaxOpenConns(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const crowd = 8
+	answers := make(chan error, crowd)
+	for range crowd {
+		go func() { answers <- talkWrites("chat")["append"](ctx, dbs[1]) }()
+	}
+	until(t, dbs[0], "EXISTS (SELECT 1 FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid WHERE NOT l.granted AND a.query LIKE '%FOR UPDATE%')")
+	for n := range 20 {
+		if _, err := dbs[1].Transcripts().Commit(t.Context(), transcript.Change{Conversation: "other", Labels: []transcript.LabelChange{{Entry: "first", Label: fmt.Sprint(n)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	for range crowd {
+		if err := <-answers; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := talkWrites("chat")["append"](t.Context(), dbs[1]); err != nil {
+		t.Error(err)
+	}
+	whole(t, dbs[0].Transcripts(), "chat", 4)
 }
 
 // What a statement that is all there is waits for longer than a moment is done all the same, once it can be.
