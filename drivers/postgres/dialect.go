@@ -57,7 +57,10 @@ func dialect() sqlstore.Dialect {
 		},
 		Unique:     func(err error) bool { return state(err) == "23505" },
 		RolledBack: rolledBack,
+		Busy:       func(err error) bool { return state(err) == "55P03" }, // lock_not_available
 		Keys:       keys,
+		Fresh:      `current_setting('transaction_isolation') = 'read committed'`,
+		Briefly:    `set_config('lock_timeout', '100ms', true) <> ''`,
 	}
 }
 

@@ -90,7 +90,7 @@ func (p *proxy) forward(client, upstream net.Conn) {
 		if n > 0 {
 			said := buffer[:n]
 			binds := alone != nil && bytes.Contains(said, append([]byte{0}, alone...))
-			if _, text, parses := bytes.Cut(said, []byte("P\x00\x00")); parses && bytes.Contains(said, []byte("SELECT 1 / CASE")) {
+			if _, text, parses := bytes.Cut(said, []byte("P\x00\x00")); parses && (bytes.Contains(said, []byte("SELECT 1 / CASE")) || bytes.Contains(said, []byte("WITH t AS ("))) {
 				name, _, _ := bytes.Cut(text[2:], []byte{0})
 				alone = append(bytes.Clone(name), 0)
 			}

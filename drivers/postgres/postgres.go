@@ -120,7 +120,9 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 // was there when it began and so can't count.
 //
 // Locks last until the transaction ends, so it should end soon: until then
-// others wait that want a place under the same ceiling.
+// others wait that want a place under the same ceiling, or write in the same
+// conversation. They do so until their contexts end; but what waits inside of a host's transaction
+// goes on waiting then, for to break a statement off would end that as well.
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 
 // Close closes the database, if it was opened by [Open]. Closing twice succeeds.

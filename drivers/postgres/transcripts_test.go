@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bunkroom/bunkroom/internal/need"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
@@ -94,5 +95,28 @@ func TestTranscriptPlansAtScale(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The newest of a long conversation are asked for in words that are planned
+// once: with what is known beforehand of how many are asked for, a plan for just those would seem worth its while each time.
+func TestPagesArePlannedOnce(t *testing.T) {
+	db := migrated(t)
+	db.SQL().SetMaxOpenConns(1)
+	s := db.Transcripts()
+	c := talk(t, s, 10_000)
+	run(t, db, "ANALYZE bunkroom_transcript_entries, bunkroom_transcripts")
+	if count(t, db, "SELECT CAST(current_setting('server_version_num') AS integer)") < 140000 {
+		need.Missing(t, need.Postgres, "a server of version 14 or later, which tells how often it has planned")
+	}
+	const reads = 20
+	for range reads {
+		if _, err := s.Path(t.Context(), transcript.PathQuery{Conversation: c, Limit: 50}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first five are planned for what they ask for, whatever they are.
+	if n := count(t, db, "SELECT sum(generic_plans) FROM pg_prepared_statements WHERE statement LIKE '%ORDER BY e.depth DESC%'"); n != reads-5 {
+		t.Errorf("%d of %d reads were not planned, want %d", n, reads, reads-5)
 	}
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"regexp"
@@ -54,7 +55,9 @@ func New(c Config) (*DB, error) {
 // In returns the same stores inside a transaction that the host has begun on
 // the same *sql.DB and will commit or roll back. Each write is then a
 // savepoint: one that is refused leaves the transaction usable and without a trace.
-func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{view{store: db.store, host: tx, turn: new(sync.Mutex)}} }
+func (db *DB) In(tx *sql.Tx) *Tx {
+	return &Tx{view{store: db.store, host: tx, turn: make(chan struct{}, 1)}}
+}
 
 // Close gives up the prepared statements, and the connection that is written
 // on: what has Config.Writer writes nothing afterwards. Each *sql.DB stays open.
@@ -79,7 +82,7 @@ type Tx struct{ view }
 type view struct {
 	store *store
 	host  *sql.Tx
-	turn  *sync.Mutex // with host: one read or savepoint at a time
+	turn  chan struct{} // with host: it is full while one reads, or has a savepoint
 }
 
 // Sessions returns the store of sessions, conversations, sandboxes and the outbox.
@@ -101,13 +104,16 @@ type store struct {
 	statements statements
 	made       sync.Map // texts of statements by what they are made of: tabled, loadingShape
 	accounts   turns    // of those of our own transactions that are about one account
+	talks      turns    // of those who append to one conversation, where the database has many writers at once
 	writer     *writer  // nil where the database has many writers at once
 	line       *line    // what is written on; nil = any connection
 }
 
 // text is a fixed statement as this database is to be told it.
 func (s *store) text(statement string) string {
-	return s.dialect.Text(s.named(strings.ReplaceAll(statement, "LOCKED", s.dialect.Keys)))
+	d := s.dialect
+	said := strings.NewReplacer("LOCKED", d.Keys, "FRESH", cmp.Or(d.Fresh, "TRUE"), "BRIEFLY", cmp.Or(d.Briefly, "TRUE"))
+	return d.Text(s.named(said.Replace(statement)))
 }
 
 // named is text with the prefix of this database.

@@ -46,7 +46,7 @@ type Dialect struct {
 	Taken func(error) bool
 	// Unique reports whether an error says that a row with that key is there already. May be nil.
 	Unique func(error) bool
-	// Busy reports whether an error says that others held the database's lock for too long. May be nil.
+	// Busy reports whether an error says that others held the database's lock, or one that was needed, for too long. May be nil.
 	Busy func(error) bool
 	// RolledBack reports whether a COMMIT that failed with err surely wrote nothing.
 	RolledBack func(err error) bool
@@ -62,6 +62,14 @@ type Dialect struct {
 	// read once all are held, and with the transaction's isolation, which must
 	// be "read committed": then every statement sees what was committed before it began.
 	Keys string
+
+	// Fresh, "FRESH" in the source, is a condition: a write that is one statement has not taken
+	// Keys, and it must hold for it what Keys answers with. Empty: it always does.
+	Fresh string
+	// Briefly, "BRIEFLY" in the source, is a condition that always holds, and
+	// makes a statement that is a transaction of its own wait for a lock for a moment only: then its error is one that
+	// Busy reports. Rows are locked only once it was looked at. Empty: nothing does.
+	Briefly string
 }
 
 // Words is how a dialect keeps the words of entries, in bunkroom_search_words. Each is told

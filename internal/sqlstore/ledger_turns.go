@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// turns has those of this process who want the same account wait for each
+// turns has those of this process who want the same account, or conversation, wait for each
 // other here, in turn: to wait for a lock of the database costs a connection, and
 // more than what is done under it. The zero value is ready.
 type turns struct {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
@@ -34,18 +33,26 @@ func appendable(c transcript.Change, sealed []transcript.Sealed) bool {
 	return bytes <= transcript.MaxBatchBytes
 }
 
-// moveHead has its arguments by number, as some stand in several places: see args.
-const moveHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?1, version = t.version + 1,
+// moveHead has its arguments by number, as some stand in several places: see
+// args. moveOne is that for one entry, whose id needs no list.
+const (
+	moveHead = movesHead + ` IN IDS(?)` + headMoved
+	moveOne  = movesHead + ` = ?2` + headMoved
+)
+
+const movesHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?1, version = t.version + 1,
 	head_was = t.head_id, head_id = ?2, head_depth = t.head_depth + ?1,
 	head_input = t.head_input + ?3, head_output = t.head_output + ?4, head_cache_read = t.head_cache_read + ?5, head_cache_write = t.head_cache_write + ?6, head_cost = t.head_cost + ?7,
 	entries = t.entries + ?1, bytes = t.bytes + ?8,
 	input = t.input + ?3, output = t.output + ?4, cache_read = t.cache_read + ?5, cache_write = t.cache_write + ?6, cost = t.cost + ?7,
 	open_calls = t.open_calls + ?9, updated_at = COALESCE(NOW(), ?10)
-	WHERE t.conversation = ?11 AND t.status <> 'deleted' AND t.status = 'active' AND t.head_tip AND t.draft = ''
+	WHERE t.conversation = ?11 AND t.status <> 'deleted' AND FRESH AND t.status = 'active' AND t.head_tip AND t.draft = ''
 	AND CASE WHEN CAST(?12 AS bigint) = 0 THEN NOT t.in_turn ELSE t.in_turn AND t.fence = ?12 END
 	AND (CAST(?13 AS text) = '' OR t.head_id = ?13) AND (CAST(?14 AS bigint) = 0 OR t.version = ?14) AND (CAST(?15 AS bigint) = 0 OR t.bytes + ?8 <= ?15)
 	AND (t.base_seq = 0 OR NOT EXISTS (SELECT 1 FROM bunkroom_transcript_reads AS r JOIN bunkroom_transcript_entries AS x ON x.tree = r.source
-		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id IN IDS(?)))
+		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id`
+
+const headMoved = `))
 	RETURNING ` + movedPlace + `, ` + movedTexts + `, ` + movedNumbers + `, CASE WHEN by_reference THEN 1 ELSE 0 END AS reads_on, CASE WHEN held THEN 1 ELSE 0 END AS kept_back`
 
 // What moveHead answers with: where the head is, and what of the transcript is not known to who moves it.
@@ -120,7 +127,15 @@ func newAppending(c transcript.Change, sealed []transcript.Sealed) *appending {
 	return a
 }
 
-// args are the arguments of moveHead.
+// move is the statement that moves the head.
+func (a *appending) move() string {
+	if len(a.entries) == 1 {
+		return moveOne
+	}
+	return moveHead
+}
+
+// args are the arguments of it.
 func (a *appending) args(s *store) []any {
 	n := len(a.entries)
 	expect := string(a.Expect.Entry) + string(a.After.Entry)
@@ -130,7 +145,11 @@ func (a *appending) args(s *store) []any {
 	args := make([]any, 0, 40)
 	args = append(args, n, a.ids[n-1])
 	args = append(args, usageArgs(a.usage)...)
-	return append(args, a.bytes, a.open, s.own(), string(a.Conversation), a.Fence, expect, a.Version, a.MaxBytes, idsJSON(a.ids))
+	args = append(args, a.bytes, a.open, s.own(), string(a.Conversation), a.Fence, expect, a.Version, a.MaxBytes)
+	if n > 1 {
+		args = append(args, idsJSON(a.ids))
+	}
+	return args
 }
 
 // errRefused says that a condition of an append does not hold.
@@ -141,13 +160,13 @@ func (s transcripts) append(ctx context.Context, a *appending) (done transcript.
 	var t *tree
 	switch arrays := s.store.dialect.Arrays; {
 	case arrays && s.host == nil:
-		err = s.alone(ctx, func(ctx context.Context, on place) (err error) {
-			t, err = on.appendOnce(ctx, a)
+		err = s.alone(ctx, func(ctx context.Context, on place, first *sending) (err error) {
+			t, err = on.appendOnce(ctx, a, first)
 			return err
 		})
 	case arrays:
 		err = s.within(ctx, func(ctx context.Context, on place) (err error) {
-			t, err = on.appendOnce(ctx, a)
+			t, err = on.appendOnce(ctx, a, nil)
 			return err
 		})
 	default:
@@ -164,21 +183,6 @@ func (s transcripts) append(ctx context.Context, a *appending) (done transcript.
 		done.Seqs[i] = t.LastSeq + a.entries[i].i
 	}
 	return done, nil
-}
-
-// alone calls do for one statement that is its own transaction, and is not broken off.
-func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on place) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
-	defer cancel()
-	err := do(whole, place{view: s.view})
-	switch {
-	case err == nil, errors.Is(err, errRefused), s.store.dialect.RolledBack(err):
-		return s.store.fault(err)
-	}
-	return s.store.fault(errors.Join(session.ErrUnknown, err))
 }
 
 // moved is the transcript whose head was moved, and where that is if it was asked for.
@@ -227,7 +231,7 @@ func (p place) appendEach(ctx context.Context, a *appending) (*tree, error) {
 	for i := range m.numbers {
 		into = append(into, &m.numbers[i])
 	}
-	if err := refused(p.row(ctx, moveHead, a.args(p.store)...).Scan(into...)); err != nil {
+	if err := refused(p.row(ctx, a.move(), a.args(p.store)...).Scan(into...)); err != nil {
 		return nil, err
 	}
 	m.done(a)

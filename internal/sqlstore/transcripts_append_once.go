@@ -9,10 +9,11 @@ import (
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
-// appendOnce is one statement.
-func (p place) appendOnce(ctx context.Context, a *appending) (*tree, error) {
+// appendOnce is one statement. With first it is a transaction of its own.
+func (p place) appendOnce(ctx context.Context, a *appending, first *sending) (*tree, error) {
 	texts := [2]string{movedEntries, ""}
 	args := a.args(p.store)
+	args[0] = first.of(args[0])
 	entries, more := p.store.table(movedEntries, a.columns()...)
 	texts[0], args = entries, append(args, more...)
 	if len(a.calls) > 0 {
@@ -21,7 +22,7 @@ func (p place) appendOnce(ctx context.Context, a *appending) (*tree, error) {
 	}
 	var m moved
 	var numbers string
-	if err := refused(p.row(ctx, p.store.appendText(texts), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
+	if err := refused(p.row(ctx, p.store.appendText(appendText{len(a.entries) == 1, texts, first != nil}, a.move()), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
 		return nil, err
 	}
 	if err := readArray(numbers, m.numbers[:]); err != nil {
@@ -44,17 +45,27 @@ func readArray(text string, into []int64) (err error) {
 	return nil
 }
 
-// appendText is the text of it, which is made once of those of what is inserted.
-func (s *store) appendText(of [2]string) string {
+// appendText is what the text of it is made of: whether one entry is appended, what is inserted, and whether it is a transaction of its own.
+type appendText struct {
+	one      bool
+	inserted [2]string
+	alone    bool
+}
+
+// appendText is the text of it, which is made once.
+func (s *store) appendText(of appendText, move string) string {
 	if text, ok := s.made.Load(of); ok {
 		return text.(string)
 	}
-	text := "WITH t AS (" + moveHead + "), e AS (" + of[0] + ")"
-	if of[1] != "" {
-		text += ", c AS (" + of[1] + ")"
+	text := "WITH t AS (" + move + "), e AS (" + of.inserted[0] + ")"
+	if of.inserted[1] != "" {
+		text += ", c AS (" + of.inserted[1] + ")"
 	}
 	// The numbers come as one column: to read a column costs more than what is in it.
 	text += " SELECT " + movedTexts + ", CAST(ARRAY[" + movedNumbers + ", reads_on, kept_back] AS text) FROM t"
+	if of.alone {
+		text = briefly(text)
+	}
 	s.made.Store(of, text)
 	return text
 }

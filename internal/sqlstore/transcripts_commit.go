@@ -23,6 +23,13 @@ func (s transcripts) Commit(ctx context.Context, c transcript.Change) (transcrip
 		}
 	}
 	if appendable(c, sealed) {
+		if s.host == nil && s.store.writer == nil {
+			give, err := s.store.talks.take(ctx, string(c.Conversation))
+			if err != nil {
+				return transcript.Committed{}, err
+			}
+			defer give()
+		}
 		done, err := s.append(ctx, newAppending(c, sealed))
 		if !errors.Is(err, errRefused) && !s.store.taken(err) {
 			return done, err

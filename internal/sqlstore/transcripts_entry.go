@@ -93,12 +93,14 @@ func (p place) entriesOf(ctx context.Context, sees sight, text string, args ...a
 
 func readEntries(rows *sql.Rows, sees sight) (found []entry, err error) {
 	defer rows.Close()
+	var e entry
 	var body, packed sql.RawBytes
 	var calls []transcript.Call
+	into := []any{&e.tree, num(&e.branch), &e.Seq, (*string)(&e.ID), &e.Depth, (*string)(&e.Parent.Entry), (*string)(&e.Kind), (*string)(&e.Turn), (*string)(&e.Actor),
+		moment{&e.CreatedAt}, &body, &packed}
 	for rows.Next() {
-		var e entry
-		if err := rows.Scan(&e.tree, num(&e.branch), &e.Seq, (*string)(&e.ID), &e.Depth, (*string)(&e.Parent.Entry), (*string)(&e.Kind), (*string)(&e.Turn), (*string)(&e.Actor),
-			moment{&e.CreatedAt}, &body, &packed); err != nil {
+		e = entry{}
+		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
 		e.Parent.Root, e.Aborted = e.Parent.Entry == "", e.branch == 0
@@ -122,7 +124,10 @@ func readEntries(rows *sql.Rows, sees sight) (found []entry, err error) {
 
 // plain are the entries without where they are; where blobs is set, with what is large.
 func (p place) plain(ctx context.Context, found []entry, blobs bool) ([]transcript.Entry, error) {
-	var out []transcript.Entry
+	if len(found) == 0 {
+		return nil, nil
+	}
+	out := make([]transcript.Entry, 0, len(found))
 	for _, e := range found {
 		if blobs {
 			if err := p.fill(ctx, &e); err != nil {

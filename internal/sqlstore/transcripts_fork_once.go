@@ -28,7 +28,7 @@ const forkHead = `INSERT INTO bunkroom_transcripts AS t (conversation, status, v
 		s.head_input, s.head_output, s.head_cache_read, s.head_cache_write, s.head_cost,
 		s.conversation, s.head_id, s.last_seq, TRUE, s.tree, s.head_branch, s.head_depth, s.last_seq, n.at, n.at
 	FROM bunkroom_transcripts AS s CROSS JOIN (SELECT COALESCE(NOW(), ?4) AS at LIMIT 1) AS n
-	WHERE s.conversation = ?2 AND s.status <> 'deleted' AND s.base_seq = 0 AND s.head_depth > 0 AND s.head_tree = s.tree
+	WHERE s.conversation = ?2 AND s.status <> 'deleted' AND FRESH AND s.base_seq = 0 AND s.head_depth > 0 AND s.head_tree = s.tree
 	AND (CAST(?3 AS text) = '' OR s.head_id = ?3) AND NOT EXISTS (SELECT 1 FROM bunkroom_transcript_labels AS l WHERE l.tree = s.tree)
 	AND s.last_seq = (SELECT v.last_seq FROM bunkroom_transcripts AS v WHERE v.conversation = ?2 AND v.status <> 'deleted') FOR KEY SHARE
 	ON CONFLICT DO NOTHING
@@ -42,18 +42,29 @@ const forkAll = `WITH t AS (` + forkHead + `),
 	f AS (` + intoFacts + `SELECT t.tree, t.base_seq + 1, CAST(? AS text), t.head_id, FALSE, '', '', '', 0, t.created_at FROM t)
 	SELECT head_id, CAST(ARRAY[` + forkNumbers + `] AS text) FROM t`
 
+// forkAlone is forkAll as a transaction of its own, which is made once.
+func (s *store) forkAlone() string {
+	if text, ok := s.made.Load(forkAll); ok {
+		return text.(string)
+	}
+	text := briefly(forkAll)
+	s.made.Store(forkAll, text)
+	return text
+}
+
 // forkOnce makes it, or nothing: then it answers errRefused.
 func (s transcripts) forkOnce(ctx context.Context, f transcript.Fork) (row transcript.Transcript, err error) {
 	args := []any{string(f.To), string(f.From), string(f.At.Entry), s.store.own()}
 	switch arrays := s.store.dialect.Arrays; {
 	case arrays && s.host == nil:
-		err = s.alone(ctx, func(ctx context.Context, on place) (err error) {
-			row, err = on.forkAll(ctx, f, args)
+		err = s.alone(ctx, func(ctx context.Context, on place, first *sending) (err error) {
+			args[0] = first.of(args[0])
+			row, err = on.forkAll(ctx, f, s.store.forkAlone(), args)
 			return err
 		})
 	case arrays:
 		err = s.within(ctx, func(ctx context.Context, on place) (err error) {
-			row, err = on.forkAll(ctx, f, args)
+			row, err = on.forkAll(ctx, f, forkAll, args)
 			return err
 		})
 	default:
@@ -68,10 +79,10 @@ func (s transcripts) forkOnce(ctx context.Context, f transcript.Fork) (row trans
 	return row, nil
 }
 
-func (p place) forkAll(ctx context.Context, f transcript.Fork, args []any) (transcript.Transcript, error) {
+func (p place) forkAll(ctx context.Context, f transcript.Fork, text string, args []any) (transcript.Transcript, error) {
 	var m forkedHead
 	var numbers string
-	if err := refused(p.row(ctx, forkAll, append(args, int64(unread), string(transcript.FactForked))...).Scan((*string)(&m.head), &numbers)); err != nil {
+	if err := refused(p.row(ctx, text, append(args, int64(unread), string(transcript.FactForked))...).Scan((*string)(&m.head), &numbers)); err != nil {
 		return transcript.Transcript{}, err
 	}
 	if err := readArray(numbers, m.numbers[:]); err != nil {

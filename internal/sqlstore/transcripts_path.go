@@ -10,12 +10,14 @@ import (
 
 const (
 	// headPath is the newest of the path to the head, as far as they are on the
-	// head's branch and that is the tree's own: most pages are.
+	// head's branch and that is the tree's own: most pages are. A branch has no gaps, so that a page is a range of depths.
+	// (By how many to LIMIT it a database would want to know before it plans, each time.)
 	headPath = `SELECT ` + talkColumns + ` FROM bunkroom_transcript_entries AS e
-		WHERE e.tree = (SELECT t.tree FROM bunkroom_transcripts AS t WHERE t.conversation = ? AND t.status <> 'deleted' AND t.head_tree = t.tree)
-		AND e.branch = (SELECT t.head_branch FROM bunkroom_transcripts AS t WHERE t.conversation = ? AND t.status <> 'deleted')
-		AND e.depth <= (SELECT t.head_depth FROM bunkroom_transcripts AS t WHERE t.conversation = ? AND t.status <> 'deleted')
-		ORDER BY e.depth DESC LIMIT ?`
+		WHERE e.tree = (SELECT t.tree FROM bunkroom_transcripts AS t WHERE t.conversation = ?1 AND t.status <> 'deleted' AND t.head_tree = t.tree)
+		AND e.branch = (SELECT t.head_branch FROM bunkroom_transcripts AS t WHERE t.conversation = ?1 AND t.status <> 'deleted')
+		AND e.depth > (SELECT t.head_depth FROM bunkroom_transcripts AS t WHERE t.conversation = ?1 AND t.status <> 'deleted') - ?2
+		AND e.depth <= (SELECT t.head_depth FROM bunkroom_transcripts AS t WHERE t.conversation = ?1 AND t.status <> 'deleted')
+		ORDER BY e.depth DESC`
 	stretch = `SELECT ` + talkColumns + ` FROM bunkroom_transcript_entries AS e
 		WHERE e.tree = ? AND e.branch = ? AND e.depth BETWEEN ? AND ? ORDER BY e.depth DESC LIMIT ?`
 	stretchState = `SELECT ` + talkColumns + ` FROM bunkroom_transcript_entries AS e
@@ -76,8 +78,7 @@ func (s transcripts) Path(ctx context.Context, q transcript.PathQuery) (page tra
 	if q.From.IsZero() && q.Through == "" {
 		whole := false
 		err := s.read(ctx, func(ctx context.Context, on place) error {
-			c := string(q.Conversation)
-			found, err := on.entriesOf(ctx, nil, headPath, c, c, c, limit+1)
+			found, err := on.entriesOf(ctx, nil, headPath, string(q.Conversation), limit+1)
 			if whole = len(found) > limit || len(found) > 0 && found[len(found)-1].Depth == 1; err != nil || !whole {
 				return err
 			}

@@ -44,7 +44,7 @@ func TestTranscriptPlans(t *testing.T) {
 		{"last", func() error {
 			_, err := s.Path(ctx, transcript.PathQuery{Conversation: "c"})
 			return err
-		}, []string{byName, byBranch + " (tree=? AND branch=? AND depth<?)"}},
+		}, []string{byName, byBranch + " (tree=? AND branch=? AND depth>? AND depth<?)"}},
 		{"last of a fork", func() error {
 			_, err := s.Path(ctx, transcript.PathQuery{Conversation: "f", Through: "a1"})
 			return err

@@ -17,8 +17,11 @@ func (v view) read(ctx context.Context, do func(ctx context.Context, on place) e
 		return err
 	}
 	if v.host != nil {
-		v.turn.Lock()
-		defer v.turn.Unlock()
+		give, err := v.take(ctx)
+		if err != nil {
+			return err
+		}
+		defer give()
 	}
 	return v.store.fault(do(ctx, place{view: v, tx: v.host}))
 }
@@ -97,8 +100,11 @@ func (v view) transact(ctx context.Context, do func(context.Context, place) erro
 
 // nested is a savepoint in the host's transaction.
 func (v view) nested(ctx context.Context, do func(context.Context, place) error) error {
-	v.turn.Lock()
-	defer v.turn.Unlock()
+	give, err := v.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
 	ctx = context.WithoutCancel(ctx)
 	if _, err := v.host.ExecContext(ctx, "SAVEPOINT bunkroom"); err != nil {
 		return err
@@ -113,9 +119,19 @@ func (v view) nested(ctx context.Context, do func(context.Context, place) error)
 	if err := do(ctx, place{view: v, tx: v.host}); err != nil {
 		return err
 	}
-	_, err := v.host.ExecContext(ctx, "RELEASE SAVEPOINT bunkroom")
+	_, err = v.host.ExecContext(ctx, "RELEASE SAVEPOINT bunkroom")
 	kept = err == nil
 	return err
+}
+
+// take waits for the turn in the host's transaction, and returns what gives it up.
+func (v view) take(ctx context.Context) (give func(), err error) {
+	select {
+	case v.turn <- struct{}{}:
+		return func() { <-v.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // place is where statements run: in a transaction, or where there is none on the pool.

@@ -140,16 +140,15 @@ func (v view) begin(ctx context.Context) (*shared, error) {
 		stop = context.AfterFunc(ctx, open.release)
 	}
 	err := s.open(waiting, open)
+	begun := err == nil
+	if begun && s.line == nil { // of somebody else's connections we don't know how they begin
+		_, err = open.on(v).exec(waiting, s.dialect.Lock)
+	}
 	if !stop() {
-		if err == nil {
-			_ = open.tx.Rollback() // it holds nothing
-		}
 		err = ctx.Err()
 	}
-	if err == nil && s.line == nil { // of somebody else's connections we don't know how they begin
-		if _, err = open.on(v).exec(whole, s.dialect.Lock); err != nil {
-			_ = open.tx.Rollback()
-		}
+	if err != nil && begun {
+		_ = open.tx.Rollback() // it holds nothing
 	}
 	if err != nil {
 		open.release()

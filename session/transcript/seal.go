@@ -139,8 +139,11 @@ func compacted(data json.RawMessage) json.RawMessage {
 // rest, from its body and its calls as they are now, in any order.
 func Unseal(e *Entry, kept []byte, calls []Call) error {
 	var doc body
-	if err := json.Unmarshal(kept, &doc); err != nil {
-		return fmt.Errorf("transcript: entry %s can't be read: %w", e.ID, err)
+	if !decodeDoc(kept, &doc) {
+		doc = body{}
+		if err := json.Unmarshal(kept, &doc); err != nil {
+			return fmt.Errorf("transcript: entry %s can't be read: %w", e.ID, err)
+		}
 	}
 	e.Parts, e.Payload, e.Compaction, e.State = doc.Parts, doc.Payload, doc.Compaction, doc.State
 	if doc.Usage != nil {
