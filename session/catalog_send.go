@@ -64,12 +64,8 @@ func (c *Catalog) write(ctx context.Context, a access.Actor, id ConversationID, 
 	if err != nil {
 		return none(subject(err, noConversation(id)))
 	}
-	v, owner := s.Conversation, s.Session.Owner
-	if s.Session.ID == "" {
-		owner = v.Owner
-	}
-	f = c.rows.host.Ask(ctx, access.Question{Actor: a, Project: v.Project, Owner: owner, Want: want})
-	d := access.SendInput(a, v.facts(), s.Session.Owner, f.Facts)
+	f = c.rows.host.Ask(ctx, writing(a, s, want))
+	d := access.SendInput(a, s.Conversation.facts(), s.Session.Owner, f.Facts)
 	if err := c.rows.host.Rule(ctx, a, f, d, "write in conversation", string(id), noConversation(id)); err != nil {
 		return none(err)
 	}

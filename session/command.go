@@ -44,6 +44,12 @@ type CommandAdd struct {
 // CommandNew: open a conversation that is bound to no session.
 type CommandNew struct{ Conversation Conversation }
 
+// CommandAmend: close the snapshot's conversation, or say who may read it.
+type CommandAmend struct {
+	Close  bool
+	Shared *bool // nil = as it is
+}
+
 // CommandRename: give the session, or where there is none the environment, another name.
 type CommandRename struct{ Name string }
 
@@ -84,6 +90,7 @@ func (CommandCreateEnvironment) command() {}
 func (CommandDeleteEnvironment) command() {}
 func (CommandAdd) command()               {}
 func (CommandNew) command()               {}
+func (CommandAmend) command()             {}
 func (CommandRename) command()            {}
 func (CommandReopen) command()            {}
 func (CommandEnd) command()               {}

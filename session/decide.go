@@ -22,6 +22,8 @@ func Decide(s Snapshot, c Command) (Decision, error) {
 		return add(s, c)
 	case CommandNew:
 		return newConversation(s, c)
+	case CommandAmend:
+		return amend(s, c)
 	case CommandRename:
 		return rename(s, c)
 	case CommandReopen:
@@ -120,6 +122,21 @@ func newConversation(s Snapshot, c CommandNew) (Decision, error) {
 	}
 	v.Session = ""
 	return Decision{Change: Change{Conversation: &v}}, nil
+}
+
+func amend(s Snapshot, c CommandAmend) (Decision, error) {
+	v := s.Conversation
+	a := Amendment{Was: v, Shared: v.Shared, Close: c.Close && v.ClosedAt.IsZero()}
+	if c.Shared != nil {
+		a.Shared = *c.Shared
+	}
+	switch {
+	case a.Shared && !v.Shared && v.Project == "":
+		return Decision{}, &access.FieldError{Field: "shared", Rule: "must not be set where there is no project"}
+	case a.Shared == v.Shared && !a.Close: // it is so already
+		return Decision{}, nil
+	}
+	return Decision{Change: Change{Amend: &a}}, nil
 }
 
 // sameConversation reports whether found is what a repeated request for want

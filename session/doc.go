@@ -18,7 +18,8 @@
 //
 // A session is not a conversation: each has an id of its own, and many
 // conversations work in one session. A conversation is bound to its session
-// when it is opened, for good, or to none.
+// when it is opened, for good, or to none. Who has opened it closes it, and says
+// whether the members of its project may read it.
 //
 // An environment is a sandbox that outlives sessions: sessions of its project
 // borrow it when they are spawned, for good, and work in one machine. The end

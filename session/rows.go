@@ -112,5 +112,8 @@ func (s Snapshot) after(c Change) Snapshot {
 	if c.Conversation != nil {
 		s.Conversation = *c.Conversation
 	}
+	if c.Amend != nil {
+		s.Conversation = c.Amend.Becomes()
+	}
 	return s
 }

@@ -125,6 +125,8 @@ type Change struct {
 	// Conversation is a conversation to insert. There is no other way to
 	// write one's session: no code can express a rebind.
 	Conversation *Conversation
+	// Amend changes what may change of a conversation that is there.
+	Amend *Amendment
 	// Expect are rows that the decision rests on and does not write.
 	Expect []Guard
 	// Bury are tombstones to insert, unless the outbox has them already.
@@ -155,7 +157,7 @@ type Change struct {
 
 // Empty reports whether c writes nothing.
 func (c Change) Empty() bool {
-	return c.Session == nil && c.Environment == nil && c.Sandbox == nil && c.Conversation == nil &&
+	return c.Session == nil && c.Environment == nil && c.Sandbox == nil && c.Conversation == nil && c.Amend == nil &&
 		len(c.Bury)+len(c.Mark)+len(c.Prove)+len(c.Waited)+len(c.Delete) == 0
 }
 
@@ -195,6 +197,11 @@ func (c Change) Stamped(clock time.Time) Change {
 		v.CreatedAt, v.LastActiveAt = clock, clock
 		c.Conversation = &v
 	}
+	if c.Amend != nil {
+		a := *c.Amend
+		a.At = clock
+		c.Amend = &a
+	}
 	c.Bury, c.Mark = slices.Clone(c.Bury), slices.Clone(c.Mark)
 	for i, t := range c.Bury {
 		c.Bury[i] = t.Stamped(clock)
@@ -203,6 +210,26 @@ func (c Change) Stamped(clock time.Time) Change {
 		c.Mark[i] = t.Stamped(clock)
 	}
 	return c
+}
+
+// Amendment is what becomes of a conversation that is there.
+type Amendment struct {
+	// Was is the conversation as it was loaded: where it is not there any more, or is closed or shared
+	// otherwise than that, it is ErrStale.
+	Was    Conversation
+	Shared bool
+	Close  bool      // one that is closed stays as it was closed
+	At     time.Time // the store's clock; stamped
+}
+
+// Becomes is the conversation once the stamped amendment is written.
+func (a Amendment) Becomes() Conversation {
+	v := a.Was
+	v.Shared = a.Shared
+	if a.Close && v.ClosedAt.IsZero() {
+		v.ClosedAt = a.At
+	}
+	return v
 }
 
 // Guard expects a row to have a version; 0 = not to be there. Exactly one id is set.

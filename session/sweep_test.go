@@ -73,6 +73,12 @@ var waysIn = map[string][]wayIn{
 	"WriteConversation": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		return r.WriteConversation(ctx, a, session.ConversationID(id))
 	}}},
+	"CloseConversation": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.CloseConversation(ctx, a, session.ConversationID(id))
+	}}},
+	"ShareConversation": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
+		return r.ShareConversation(ctx, a, session.ConversationID(id), true)
+	}}},
 	"SendInput": {{takes: "conversation", ask: func(ctx context.Context, r *replica, a access.Actor, id string) (any, error) {
 		return r.SendInput(ctx, a, session.ConversationID(id))
 	}}},

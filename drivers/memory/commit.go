@@ -38,6 +38,9 @@ func checkChange(c session.Change) error {
 	if v := c.Conversation; v != nil && v.ID == "" {
 		return field("Conversation", "must have an id")
 	}
+	if c.Amend != nil && c.Amend.Was.ID == "" {
+		return field("Amend", "must name a conversation")
+	}
 	if r := c.Sandbox; r != nil && (r.ID == "" || (r.Session == "") == (r.Environment == "")) {
 		return field("Sandbox", "must have an id and belong to either a session or an environment")
 	}
@@ -128,6 +131,11 @@ func (tx *commit) write(c session.Change) error {
 	}
 	if c.Conversation != nil {
 		if err := tx.conversation(*c.Conversation); err != nil {
+			return err
+		}
+	}
+	if c.Amend != nil {
+		if err := tx.amend(*c.Amend); err != nil {
 			return err
 		}
 	}
@@ -264,6 +272,17 @@ func (tx *commit) conversation(v session.Conversation) error {
 	}
 	v.ClosedAt = moment(v.ClosedAt)
 	put(tx, tx.conversations, v.ID, v)
+	return nil
+}
+
+func (tx *commit) amend(a session.Amendment) error {
+	stored, there := tx.conversations[a.Was.ID]
+	if !there || stored.Shared != a.Was.Shared || stored.ClosedAt.IsZero() != a.Was.ClosedAt.IsZero() {
+		return fmt.Errorf("%w: conversation %s is not there, or was changed", session.ErrStale, a.Was.ID)
+	}
+	now := a.Becomes()
+	stored.Shared, stored.ClosedAt = now.Shared, moment(now.ClosedAt)
+	put(tx, tx.conversations, stored.ID, stored)
 	return nil
 }
 

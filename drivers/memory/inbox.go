@@ -57,10 +57,14 @@ func (s inboxStore) Admit(ctx context.Context, c access.ConversationID, in trans
 		if l, there := t.byID[in.After.Entry]; there {
 			f.After = !l.Aborted
 		}
-		for _, w := range t.waiting() {
+		waiting := t.waiting()
+		for _, w := range waiting {
 			if w.Expires.IsZero() || w.Expires.After(now) {
 				f.Waiting++
 			}
+		}
+		if len(waiting) >= most {
+			f.Due = due(waiting, now, transcript.ExpireBatch)
 		}
 		a, err := transcript.DecideAdmit(f, in, sealed.Hash, most)
 		if err != nil {
@@ -71,8 +75,11 @@ func (s inboxStore) Admit(ctx context.Context, c access.ConversationID, in trans
 			kept := &input{a.Input, sealed.Hash}
 			kept.Entry = cloned(in.Entry)
 			t.inputs[in.Entry.ID] = kept
+			for _, late := range a.Expired {
+				t.become(late)
+			}
 			t.row = a.Transcript
-			t.tell(now, a.Fact)
+			t.tell(now, a.Facts...)
 		}
 		return nil
 	})
@@ -87,6 +94,28 @@ func (t *tree) waiting() (out []transcript.Input) {
 		}
 	}
 	return out
+}
+
+// due are the first of those that wait whose time is over.
+func due(waiting []transcript.Input, now time.Time, limit int) []transcript.Input {
+	late := slices.DeleteFunc(slices.Clone(waiting), func(in transcript.Input) bool { return !in.Due(now) })
+	transcript.Sort(late)
+	return late[:min(limit, len(late))]
+}
+
+func (s inboxStore) Input(ctx context.Context, c access.ConversationID, id transcript.EntryID) (in transcript.Input, err error) {
+	if err := access.CheckID("Input", id); err != nil {
+		return in, err
+	}
+	err = s.of(ctx, c, func(t *tree) error {
+		kept, there := t.inputs[id]
+		if !there {
+			return fmt.Errorf("%w: input %s of %s", transcript.ErrNotFound, id, c)
+		}
+		in = kept.read()
+		return nil
+	})
+	return in, err
 }
 
 func (s inboxStore) Inputs(ctx context.Context, c access.ConversationID, after transcript.EntryID, limit int, states ...transcript.InputState) (out []transcript.Input, err error) {
@@ -172,6 +201,46 @@ func (s inboxStore) Waiting(ctx context.Context, after access.ConversationID, li
 			t := all.trees[id]
 			idle := t.row.Status == transcript.Active && !t.row.InTurn && !t.row.Held
 			if id > after && len(ids) < limit && idle && transcript.Deliverable(t.waiting(), nil, t.row.Fence, now) {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+func (s inboxStore) Expire(ctx context.Context, c access.ConversationID, limit int) (expired int, err error) {
+	if err := transcript.CheckExpire(c, limit); err != nil {
+		return 0, err
+	}
+	err = s.locked(ctx, func(all *talks, now time.Time) error {
+		t, err := all.find(c)
+		if err != nil {
+			return err
+		}
+		e, err := transcript.DecideExpire(t.row, due(t.waiting(), now, limit), now)
+		if err != nil {
+			return err
+		}
+		for _, in := range e.Inputs {
+			t.become(in)
+		}
+		t.row = e.Transcript
+		t.tell(now, e.Facts...)
+		expired = len(e.Inputs)
+		return nil
+	})
+	return expired, err
+}
+
+func (s inboxStore) Expired(ctx context.Context, after access.ConversationID, limit int) (ids []access.ConversationID, err error) {
+	if err := transcript.CheckWaiting(after, limit); err != nil {
+		return nil, err
+	}
+	err = s.locked(ctx, func(all *talks, now time.Time) error {
+		for _, id := range slices.Sorted(maps.Keys(all.trees)) {
+			t := all.trees[id]
+			if id > after && len(ids) < limit && t.row.Status == transcript.Active && len(due(t.waiting(), now, 1)) > 0 {
 				ids = append(ids, id)
 			}
 		}

@@ -164,6 +164,9 @@ func (t *tree) known(c transcript.Change, now time.Time) transcript.Facts {
 		f.Claimed = slices.DeleteFunc(t.waiting(), func(in transcript.Input) bool { return in.State != transcript.InputClaimed })
 		transcript.Sort(f.Claimed)
 	}
+	if needs.Queue {
+		f.Queue = t.waiting()
+	}
 	f.Waiting = needs.Waiting && transcript.Deliverable(t.waiting(), needs.Inputs, c.Fence, now)
 	if t.draft != nil {
 		needs.Entries = append(needs.Entries, t.draft.After.Entry)

@@ -190,7 +190,7 @@ func clean(t *testing.T, db talkDB) {
 		if errors.Is(err, transcript.ErrNotFound) {
 			continue
 		}
-		change := transcript.Change{Conversation: c, Status: transcript.Deleted}
+		change := transcript.Change{Conversation: c, Status: transcript.Deleted, CancelWaiting: true}
 		if row.InTurn {
 			_, err = db.Transcripts().Commit(t.Context(), transcript.Change{Conversation: c, Fence: row.Fence, End: true})
 		}

@@ -39,6 +39,9 @@ func checkChange(c session.Change) error {
 	if v := c.Conversation; v != nil && v.ID == "" {
 		return field("Conversation", "must have an id")
 	}
+	if c.Amend != nil && c.Amend.Was.ID == "" {
+		return field("Amend", "must name a conversation")
+	}
 	if r := c.Sandbox; r != nil && (r.ID == "" || (r.Session == "") == (r.Environment == "")) {
 		return field("Sandbox", "must have an id and belong to either a session or an environment")
 	}
@@ -120,6 +123,11 @@ func (w *commit) all(ctx context.Context) error {
 	}
 	if c.Conversation != nil && !w.together {
 		if err := w.conversation(ctx, *c.Conversation, c.Session); err != nil {
+			return err
+		}
+	}
+	if c.Amend != nil {
+		if err := w.amend(ctx, *c.Amend); err != nil {
 			return err
 		}
 	}

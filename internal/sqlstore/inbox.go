@@ -26,6 +26,8 @@ const (
 	placeInput = `UPDATE bunkroom_transcript_inputs SET place = ? WHERE tree = ? AND id = ?`
 	// countWaiting are those that have not expired.
 	countWaiting = `SELECT count(*) FROM bunkroom_transcript_inputs AS i WHERE i.tree = ? AND i.state IN ('pending', 'claimed') AND (i.expires IS NULL OR i.expires > ?)`
+	// putAway has inputs that wait without a claim be done with.
+	putAway = `UPDATE bunkroom_transcript_inputs SET state = ?, version = version + 1, fence = 0 WHERE tree = ? AND id IN IDS(?) AND state IN ('pending', 'claimed')`
 	// noteInput is what an input's change does to its transcript.
 	noteInput = `UPDATE bunkroom_transcripts SET last_seq = ?, inputs = inputs + ?, updated_at = ? WHERE tree = ?`
 )
@@ -61,12 +63,15 @@ func (s inbox) Admit(ctx context.Context, c access.ConversationID, in transcript
 		if answer = a.Admitted; !a.Created {
 			return nil
 		}
+		if err := on.putAway(ctx, t, a.Expired); err != nil {
+			return err
+		}
 		i := a.Input
 		if _, err := on.exec(ctx, insertInput, t.key, string(i.Entry.ID), string(i.State), i.Version, string(i.Lane), i.Order, i.Admitted, micros(i.NotBefore),
 			micros(i.Expires), micros(i.CreatedAt), string(i.After.Entry), i.After.Root, i.Ref, int64(i.Wait), int64(i.Life), i.Billing, sealed.Hash, text); err != nil {
 			return err
 		}
-		return on.noted(ctx, t, a.Fact, 1, clock)
+		return on.noted(ctx, t, a.Facts, int64(1-len(a.Expired)), clock)
 	})
 	if err != nil {
 		return transcript.Admitted{}, err
@@ -74,12 +79,32 @@ func (s inbox) Admit(ctx context.Context, c access.ConversationID, in transcript
 	return answer, nil
 }
 
-// noted writes the fact of a change, by which so many more inputs wait.
-func (p place) noted(ctx context.Context, t *tree, f transcript.Fact, more int64, clock time.Time) error {
-	if err := p.insert(ctx, intoFacts, [][]any{factArgs(t.key, f, clock)}); err != nil {
+// noted writes the facts of a change, by which so many more inputs wait.
+func (p place) noted(ctx context.Context, t *tree, facts []transcript.Fact, more int64, clock time.Time) error {
+	rows := make([][]any, len(facts))
+	for i, f := range facts {
+		rows[i] = factArgs(t.key, f, clock)
+	}
+	if err := p.insert(ctx, intoFacts, rows); err != nil {
 		return err
 	}
-	_, err := p.exec(ctx, noteInput, f.Seq, more, micros(clock), t.key)
+	_, err := p.exec(ctx, noteInput, facts[len(facts)-1].Seq, more, micros(clock), t.key)
+	return err
+}
+
+// putAway writes inputs that have all become of one state, none of which waits any more.
+func (p place) putAway(ctx context.Context, t *tree, inputs []transcript.Input) error {
+	if len(inputs) == 0 {
+		return nil
+	}
+	ids := make([]string, len(inputs))
+	for i, in := range inputs {
+		ids[i] = string(in.Entry.ID)
+	}
+	n, err := p.exec(ctx, putAway, string(inputs[0].State), t.key, idsJSON(ids))
+	if err == nil && n != int64(len(inputs)) {
+		err = errDisagrees
+	}
 	return err
 }
 
@@ -105,9 +130,13 @@ func (p place) admitFacts(ctx context.Context, t *tree, in transcript.NewInput, 
 	if k := known[in.After.Entry]; k != nil {
 		f.After = !k.Aborted
 	}
-	if f.Waiting >= most {
-		err = p.row(ctx, countWaiting, t.key, micros(clock)).Scan(&f.Waiting)
+	if f.Waiting < most {
+		return f, nil
 	}
+	if err := p.row(ctx, countWaiting, t.key, micros(clock)).Scan(&f.Waiting); err != nil {
+		return f, err
+	}
+	f.Due, err = p.inputs(ctx, leanDue, t.key, micros(clock), transcript.ExpireBatch)
 	return f, err
 }
 
@@ -177,7 +206,7 @@ func (p place) changeInput(ctx context.Context, t *tree, was transcript.Input, c
 	if !waits(now.State) {
 		more = -1
 	}
-	return now, p.noted(ctx, t, f.Fact(now), more, clock)
+	return now, p.noted(ctx, t, []transcript.Fact{f.Fact(now)}, more, clock)
 }
 
 func waits(s transcript.InputState) bool {
@@ -206,13 +235,14 @@ func (d *deciding) inbox(ctx context.Context, needs transcript.Needs) error {
 			d.facts.Inputs[id] = in.Input
 		}
 	}
-	if d.t.inputs == 0 || !needs.Claimed {
+	if d.t.inputs == 0 || !needs.Claimed && !needs.Queue {
 		return nil
 	}
 	waiting, err := d.place.inputs(ctx, leanWaiting, d.t.key)
 	if err != nil {
 		return err
 	}
+	d.facts.Queue = waiting
 	for _, in := range waiting {
 		if in.State == transcript.InputClaimed {
 			d.facts.Claimed = append(d.facts.Claimed, in)
@@ -224,13 +254,24 @@ func (d *deciding) inbox(ctx context.Context, needs transcript.Needs) error {
 
 // inputs writes the inputs that become something else.
 func (w *writing) inputs(ctx context.Context) error {
+	var cancelled, expired []transcript.Input
 	for _, in := range w.plan.Inputs {
 		if !waits(in.State) {
 			w.heard++
 		}
-		if err := w.updateInput(ctx, w.t, in); err != nil {
-			return err
+		switch in.State {
+		case transcript.InputCancelled:
+			cancelled = append(cancelled, in)
+		case transcript.InputExpired:
+			expired = append(expired, in)
+		default:
+			if err := w.updateInput(ctx, w.t, in); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	if err := w.putAway(ctx, w.t, cancelled); err != nil {
+		return err
+	}
+	return w.putAway(ctx, w.t, expired)
 }

@@ -22,6 +22,10 @@ const (
 	// leanWaiting are those that wait, without their content.
 	leanWaiting = `SELECT ` + leanColumns + `, '' FROM bunkroom_transcript_inputs AS i WHERE i.tree = ? AND i.state IN ('pending', 'claimed') ORDER BY i.place, i.admitted`
 
+	// leanDue are the first of those whose time is over that no turn has claimed, without their content. (SQLite asks for the words of its index.)
+	leanDue = `SELECT ` + leanColumns + `, '' FROM bunkroom_transcript_inputs AS i WHERE i.tree = ? AND i.state IN ('pending', 'claimed') AND i.state = 'pending'
+		AND i.expires <= ? ORDER BY i.place, i.admitted LIMIT ?`
+
 	inputPage = `SELECT ` + inputColumns + ` FROM bunkroom_transcript_inputs AS i WHERE i.tree = ? AND (i.place, i.admitted) > (?, ?)`
 	thatWait  = ` AND i.state IN ('pending', 'claimed')`
 	inStates  = ` AND i.state IN IDS(?)`
@@ -34,6 +38,11 @@ const (
 			AND NOT i.cancel_asked AND (i.not_before IS NULL OR i.not_before <= c.now) AND (i.expires IS NULL OR i.expires > c.now)
 			AND NOT EXISTS (SELECT 1 FROM bunkroom_transcript_inputs AS b WHERE b.tree = i.tree AND b.state IN ('pending', 'claimed')
 				AND b.lane = 'barrier' AND b.admitted < i.admitted AND NOT b.cancel_asked AND (b.expires IS NULL OR b.expires > c.now)))
+		ORDER BY t.conversation LIMIT ?`
+
+	withExpired = `SELECT t.conversation FROM bunkroom_transcripts AS t, (SELECT COALESCE(NOW(), ?) AS now) AS c
+		WHERE t.waits AND t.status <> 'deleted' AND t.status = 'active' AND t.conversation > ?
+		AND EXISTS (SELECT 1 FROM bunkroom_transcript_inputs AS i WHERE i.tree = t.tree AND i.state IN ('pending', 'claimed') AND i.state = 'pending' AND i.expires <= c.now)
 		ORDER BY t.conversation LIMIT ?`
 )
 
@@ -102,6 +111,23 @@ func (p place) inputs(ctx context.Context, text string, args ...any) (found []tr
 	return found, rows.Err()
 }
 
+func (s inbox) Input(ctx context.Context, c access.ConversationID, id transcript.EntryID) (found transcript.Input, err error) {
+	if err := access.CheckID("Input", id); err != nil {
+		return found, err
+	}
+	_, err = s.of(ctx, c, func(ctx context.Context, on place, t *tree) error {
+		in, err := on.input(ctx, t, id)
+		if err == nil && in == nil {
+			err = fmt.Errorf("%w: input %s of %s", transcript.ErrNotFound, id, c)
+		}
+		if err == nil {
+			found = in.Input
+		}
+		return err
+	})
+	return found, err
+}
+
 func (s inbox) Inputs(ctx context.Context, c access.ConversationID, after transcript.EntryID, limit int, states ...transcript.InputState) (found []transcript.Input, err error) {
 	if err := transcript.CheckInputs(after, limit, states); err != nil {
 		return nil, err
@@ -133,11 +159,16 @@ func (s inbox) Inputs(ctx context.Context, c access.ConversationID, after transc
 }
 
 func (s inbox) Waiting(ctx context.Context, after access.ConversationID, limit int) (ids []access.ConversationID, err error) {
+	return s.conversations(ctx, idleWaiting, after, limit)
+}
+
+// conversations are those that a statement finds, which is given the clock.
+func (s inbox) conversations(ctx context.Context, text string, after access.ConversationID, limit int) (ids []access.ConversationID, err error) {
 	if err := transcript.CheckWaiting(after, limit); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, func(ctx context.Context, on place) error {
-		rows, err := on.rows(ctx, idleWaiting, s.store.own(), string(after), limit)
+		rows, err := on.rows(ctx, text, s.store.own(), string(after), limit)
 		if err != nil {
 			return err
 		}

@@ -167,6 +167,7 @@ func TestAppendLooksAtNoInput(t *testing.T) {
 func TestInboxPlans(t *testing.T) {
 	db, spy := spied(t, nil)
 	admits(t, db, "a", "b", "c")
+	late(t, db, "too late", "too late too")
 	box, ctx := db.Inbox(), t.Context()
 	const (
 		waiting = "bunkroom_transcript_inputs_waiting (tree=?"
@@ -182,9 +183,16 @@ func TestInboxPlans(t *testing.T) {
 			[]string{"bunkroom_transcript_inputs_place (tree=?"}},
 		{"who waits", func() error { _, err := box.Waiting(ctx, "", 10); return err }, []string{"bunkroom_transcripts_waits (conversation>?)", waiting}},
 		{"an admission", func() error {
-			_, err := box.Admit(ctx, talk, transcript.NewInput{Entry: spoken("d"), Lane: transcript.LaneSteer}, 4)
+			_, err := box.Admit(ctx, talk, transcript.NewInput{Entry: spoken("d"), Lane: transcript.LaneSteer}, 100)
 			return err
 		}, []string{byID}},
+		{"one input", func() error { _, err := box.Input(ctx, talk, "a"); return err }, []string{byID}},
+		{"an admission where no more may wait", func() error {
+			_, err := box.Admit(ctx, talk, transcript.NewInput{Entry: spoken("e"), Lane: transcript.LaneSteer}, 5)
+			return err
+		}, []string{byID, waiting}},
+		{"what is too late", func() error { _, err := box.Expire(ctx, talk, 10); return err }, []string{waiting}},
+		{"where something is too late", func() error { _, err := box.Expired(ctx, "", 10); return err }, []string{"bunkroom_transcripts_waits (conversation>?)", waiting}},
 		{"a move", func() error {
 			_, err := box.ChangeInput(ctx, talk, "d", transcript.InputCommand{Move: &transcript.Move{Before: "a"}})
 			return err
@@ -197,6 +205,13 @@ func TestInboxPlans(t *testing.T) {
 			_, err := db.Transcripts().Commit(ctx, transcript.Change{Conversation: talk, Fence: 1, Begin: true, End: true})
 			return err
 		}, []string{waiting}},
+		{"an archive", func() error {
+			if _, err := db.Transcripts().Commit(ctx, transcript.Change{Conversation: talk, Status: transcript.Archived, CancelWaiting: true}); err != nil {
+				return err
+			}
+			_, err := db.Transcripts().Commit(ctx, transcript.Change{Conversation: talk, Status: transcript.Active})
+			return err
+		}, []string{waiting, byID}},
 	} {
 		spy.reset(nil, nil)
 		if err := c.do(); err != nil {

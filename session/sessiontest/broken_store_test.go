@@ -164,7 +164,7 @@ func TestBrokenStoresFail(t *testing.T) {
 			name:  "expects nothing of the rows a decision rests on",
 			open:  changed(func(_ context.Context, _ session.Store, c *session.Change) { c.Expect = nil }),
 			fails: []string{"environment-guard", "guard", "end-or-ensure"},
-			also:  []string{"delete-refused", "two-ids", "waited-refused", "all-or-nothing", "delete-guarded", "race-skew"},
+			also:  []string{"amend-stale", "delete-refused", "two-ids", "waited-refused", "all-or-nothing", "delete-guarded", "race-skew"},
 		},
 		{
 			name:  "overwrites what the outbox has",
@@ -274,7 +274,7 @@ func partByPart(clock *Clock) session.Store {
 			{Environment: c.Environment, Retire: c.Retire},
 			{Session: c.Session, End: c.End},
 			{Sandbox: c.Sandbox, Stamps: c.Stamps, Unclaimed: c.Unclaimed},
-			{Conversation: c.Conversation},
+			{Conversation: c.Conversation}, {Amend: c.Amend},
 			{Bury: c.Bury}, {Mark: c.Mark}, {Prove: c.Prove}, {Waited: c.Waited}, {Delete: c.Delete},
 			{Limits: c.Limits},
 		} {

@@ -23,7 +23,7 @@ func TestStore(t *testing.T, open func(t *testing.T, clock *Clock) session.Store
 }
 
 func storeChecks() []check[*storeBench] {
-	return slices.Concat(loadChecks(), rowChecks(), stampChecks(), versionChecks(), refusalChecks(), outboxChecks(),
+	return slices.Concat(loadChecks(), rowChecks(), stampChecks(), versionChecks(), amendChecks(), refusalChecks(), outboxChecks(),
 		deleteChecks(), limitChecks(), listChecks(), dueChecks(), dueLiveChecks(), waitedChecks(), touchChecks(), raceChecks(),
 		environmentChecks(), environmentListChecks(), borrowedChecks(), knownChecks(), namesChecks(), missingChecks(), storedChecks(), ownedChecks())
 }

@@ -62,6 +62,10 @@ type Change struct {
 	// Status archives, restores or deletes; empty: it stays. Not within a turn. What is archived
 	// leaves nothing open: calls that are not settled are interrupted by the same commit, and a draft is given up.
 	Status Status
+	// CancelWaiting has the commit that archives or deletes take back all inputs that wait. Without it that is
+	// ErrWaiting, unless the time of all of them is over. What is archived has them cancelled, or expired, one by
+	// one: with more than [MaxCancelled] it is ErrWaiting in any case, and they are to be taken back before.
+	CancelWaiting bool
 
 	// Hold keeps all inputs from being delivered, until a change says Resume. A
 	// turn may end meanwhile whatever waits: who resumes looks whether one is to be begun, as [Inbox.Waiting] does.
@@ -135,6 +139,7 @@ const (
 	MaxBatchBytes = 64 << 20 // of content, of a change
 	MaxRefs       = 1000     // of a transcript
 	MaxLabels     = 100      // of an entry
+	MaxCancelled  = 1000     // inputs, by a change that archives
 	MaxNesting    = 1000     // levels of JSON in each other: what is kept together is read by packages that stop at 10,000
 	MaxName       = 256      // bytes of a ref, a label, or the name of a tool or a part's type
 )

@@ -38,6 +38,8 @@ func (c Change) Check() error {
 		return &access.FieldError{Field: "Status", Rule: "active, archived, deleted or importing"}
 	case c.Status != "" && c.Fence != 0:
 		return &access.FieldError{Field: "Status", Rule: "not changed within a turn"}
+	case c.CancelWaiting && c.Status != Archived && c.Status != Deleted:
+		return &access.FieldError{Field: "CancelWaiting", Rule: "only where it is archived or deleted"}
 	case c.Status == Archived && c.leavesOpen():
 		return &access.FieldError{Field: "Status", Rule: "not archived by a change that leaves something open"}
 	}

@@ -100,6 +100,14 @@ func CheckWaiting(after access.ConversationID, limit int) error {
 	return checkLimit(limit)
 }
 
+// CheckExpire refuses what [Inbox.Expire] can't be asked for, by a *access.FieldError.
+func CheckExpire(conversation access.ConversationID, limit int) error {
+	if err := access.CheckID("Conversation", conversation); err != nil {
+		return err
+	}
+	return checkLimit(limit)
+}
+
 func checkLimit(limit int) error {
 	if limit < 1 || limit > MaxListed {
 		return &access.FieldError{Field: "limit", Rule: fmt.Sprintf("1 to %d", MaxListed)}

@@ -117,6 +117,8 @@ func TestCheck(t *testing.T) {
 		{"Status", func(x *c) {
 			*x = c{Conversation: "c", Status: transcript.Archived, Draft: &transcript.Draft{NewEntry: transcript.NewEntry{ID: "d", Kind: transcript.KindUser}}}
 		}},
+		{"CancelWaiting", func(x *c) { x.CancelWaiting = true }},
+		{"CancelWaiting", func(x *c) { *x = c{Conversation: "c", Status: transcript.Active, CancelWaiting: true} }},
 		{"Expect", func(x *c) { x.Expect = two }},
 		{"After", func(x *c) { x.After = two }},
 		{"After", func(x *c) { x.After = transcript.After("\xff") }},

@@ -19,6 +19,7 @@ type Facts struct {
 	Inputs     map[EntryID]Input // those of Needs.Inputs that are there
 	Claimed    []Input           // those that are claimed, by whichever turn; their content is not looked at
 	Waiting    bool              // see [Deliverable]
+	Queue      []Input           // where Needs.Queue: all that wait, in any order; their content is not looked at
 	Clock      time.Time
 }
 
@@ -44,11 +45,13 @@ type Needs struct {
 	Inputs  []EntryID // that it promotes
 	Claimed bool      // what is claimed: a turn begins or ends
 	Waiting bool      // whether anything waits that could be delivered
+	Queue   bool      // all that waits, for nothing may
 }
 
 // Needs names the facts that the change rests on, given where the head is.
 func (c Change) Needs(head Position) Needs {
 	n := Needs{Base: c.After, Inputs: c.Promote, Claimed: c.Begin || c.End || c.EndIdle, Waiting: c.EndIdle, Refs: len(c.Refs) > 0, Open: c.Status == Archived}
+	n.Queue = c.Status == Archived || c.Status == Deleted && !c.CancelWaiting
 	n.Draft = c.Draft != nil || len(c.Abort) > 0 || len(c.Append) > 0 || n.Open
 	if n.Base.IsZero() {
 		n.Base = head
@@ -376,6 +379,11 @@ func (d *decision) status() error {
 	}
 	if to == Archived {
 		if err := d.interrupt(); err != nil {
+			return err
+		}
+	}
+	if to == Archived || to == Deleted {
+		if err := d.emptyQueue(to); err != nil {
 			return err
 		}
 	}

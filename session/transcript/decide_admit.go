@@ -15,7 +15,10 @@ type AdmitFacts struct {
 	Entry      bool   // there is an entry of that id, committed or given up
 	After      bool   // there is a committed entry that the input is to follow, or it names none
 	Waiting    int    // how many inputs wait that have not expired
-	Clock      time.Time
+	// Due are those of which [Input.Due] says so, the first [ExpireBatch] in their order. They are looked
+	// for only where as many inputs wait as may, those that have expired among them.
+	Due   []Input
+	Clock time.Time
 }
 
 // after is when a wait is over; zero: there is none. Two transactions that meet may go by clocks that
@@ -31,7 +34,8 @@ func after(clock time.Time, wait time.Duration) time.Time {
 type Admission struct {
 	Admitted
 	Transcript Transcript // as it is then
-	Fact       Fact
+	Expired    []Input    // that are put away by it, as they are then
+	Facts      []Fact
 }
 
 // DecideAdmit says what becomes of an input that [NewInput.Check] lets pass and
@@ -59,6 +63,8 @@ func DecideAdmit(f AdmitFacts, in NewInput, hash string, most int) (Admission, e
 	case f.Waiting >= most:
 		return Admission{}, &LimitError{Of: "inputs that wait", Max: int64(most)}
 	}
+	late := expire(t, f.Due, f.Clock)
+	t = late.Transcript
 	t.LastSeq++
 	t.UpdatedAt = f.Clock
 	i := Input{
@@ -71,6 +77,7 @@ func DecideAdmit(f AdmitFacts, in NewInput, hash string, most int) (Admission, e
 	return Admission{
 		Admitted:   Admitted{Input: i, Created: true, InTurn: t.InTurn},
 		Transcript: t,
-		Fact:       Fact{Seq: t.LastSeq, Kind: FactInput, Entry: id, Input: InputPending},
+		Expired:    late.Inputs,
+		Facts:      append(late.Facts, Fact{Seq: t.LastSeq, Kind: FactInput, Entry: id, Input: InputPending}),
 	}, nil
 }

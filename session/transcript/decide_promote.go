@@ -93,13 +93,17 @@ func (d *decision) becomes(in Input) {
 // one of this change, which begins or ends.
 func (d *decision) giveBack() {
 	for _, in := range d.Claimed {
-		now := func(done Input) bool { return done.Entry.ID == in.Entry.ID }
-		if slices.ContainsFunc(d.plan.Inputs, now) {
+		if d.changed(in) {
 			continue // promoted, or given back as the turn began
 		}
 		in.back(InputPending)
 		d.becomes(in)
 	}
+}
+
+// changed reports whether an input becomes something else by this change already.
+func (d *decision) changed(in Input) bool {
+	return slices.ContainsFunc(d.plan.Inputs, func(now Input) bool { return now.Entry.ID == in.Entry.ID })
 }
 
 // caughtUp promotes what waits still though its entry was appended before,

@@ -36,7 +36,9 @@
 //
 // A turn that ends like this, with [Change.EndIdle], has looked at everything: either [Inbox.Admit]
 // says that a turn is under way, which then does not end, or that there is none. What needs preparing is
-// claimed first; a claim ends with its turn, whatever that ends by. After a crash [Inbox.Waiting] and
+// claimed first; a claim ends with its turn, whatever that ends by. What waits longer than its Life expires, which is a
+// fact as any other: by the turn that sees it, by what comes where no more may wait, or by [Turns.Recover]. Nothing is archived
+// or deleted while inputs wait, unless the change takes them back. After a crash [Inbox.Waiting] and
 // [Store.Unfinished] list the conversations that somebody has to look at, as [Turns.Recover] does.
 //
 // # Who may
@@ -63,8 +65,8 @@
 // # What is carried elsewhere
 //
 // [Export] writes a transcript as lines of JSON, with all its branches, and [Import] makes
-// one of them, whole or not at all. Drafts and inputs stay where they are. Package pijsonl makes
-// one of a session of pi, another program.
+// one of them, whole or not at all, and once where it is repeated. Drafts and inputs stay where they are. Package
+// pijsonl makes one of a session of pi, another program.
 //
 // # What is looked for
 //

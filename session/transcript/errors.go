@@ -18,7 +18,8 @@ var (
 	ErrFenced = access.NewSentinel("transcript: turn lost", 409, "turn_lost", "Somebody else goes on with this conversation.")
 	// ErrInTurn: a turn is under way, and what was asked for is not of it.
 	ErrInTurn = access.NewSentinel("transcript: turn under way", 409, "in_turn", "Wait until the current turn has ended, or stop it.")
-	// ErrWaiting: the turn was not ended, for there are inputs to deliver first. See [Change.EndIdle].
+	// ErrWaiting: there are inputs to deliver, or to take back, first: the turn was not ended, or nothing was
+	// archived or deleted. See [Change.EndIdle] and [Change.CancelWaiting].
 	ErrWaiting = access.NewSentinel("transcript: inputs wait", 409, "inputs_waiting", "There is something to be looked at first.")
 	// ErrHeld: nothing is delivered until somebody says [Change.Resume].
 	ErrHeld = access.NewSentinel("transcript: inputs are held", 409, "inputs_held", "Nothing is delivered in this conversation until somebody resumes it.")

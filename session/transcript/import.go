@@ -34,10 +34,21 @@ func (e *LineError) Problem() (status int, code, sentence string) {
 // Import makes a transcript of what [Export] has written, with the same ids;
 // seqs and times are new. It is all there or not at all: until it is done, the transcript is
 // [Importing], and what a process that died has left of one is thrown away by the next
-// that imports to the same conversation, so that two must not do so at the same time. ErrExists: the
-// conversation has something already. *LineError: a line can't be read, or is refused; other errors are the store's.
+// that imports to the same conversation, so that two must not do so at the same time. Where the conversation has
+// exactly what is to be imported, entries, labels, refs and head, nothing is written: an import whose
+// reply was lost may be repeated until something else is said. ErrExists: the
+// conversation has something else already. *LineError: a line can't be read, or is refused; other errors are the store's.
 func Import(ctx context.Context, s Store, conversation access.ConversationID, r io.Reader) (t Transcript, err error) {
-	if t, err = vacant(ctx, s, conversation); err != nil {
+	in := bufio.NewReaderSize(r, 64<<10)
+	if t, err = vacant(ctx, s, conversation); errors.Is(err, ErrExists) && t.Status == Active {
+		switch same, failed := imported(ctx, s, conversation, in); {
+		case failed != nil:
+			return Transcript{}, failed
+		case same:
+			return t, nil
+		}
+	}
+	if err != nil {
 		return Transcript{}, err
 	}
 	if _, err = s.Commit(ctx, Change{Conversation: conversation, Status: Importing}); err != nil {
@@ -53,7 +64,7 @@ func Import(ctx context.Context, s Store, conversation access.ConversationID, r 
 		_, undone := s.Commit(ctx, Change{Conversation: conversation, Status: Deleted})
 		err = errors.Join(err, undone)
 	}()
-	if err = im.lines(ctx, bufio.NewReaderSize(r, 64<<10)); err != nil {
+	if err = im.lines(ctx, in); err != nil {
 		return Transcript{}, err
 	}
 	if err = im.commit(ctx, im.last); err != nil {
@@ -131,19 +142,27 @@ func (im *importing) lines(ctx context.Context, r *bufio.Reader) error {
 		case im.last.Status != "":
 			return &LineError{im.number, errors.New("it follows the end")}
 		}
-		var l portableLine
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&l); err != nil {
+		l, err := parsed(text)
+		if err != nil {
 			return &LineError{im.number, err}
-		}
-		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			return &LineError{im.number, fmt.Errorf("%w: there is more than one thing on it", errForm)}
 		}
 		if err := im.line(ctx, l, len(text)); err != nil {
 			return im.at(im.number, err)
 		}
 	}
+}
+
+// parsed is what a line says.
+func parsed(text []byte) (l portableLine, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return l, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return l, fmt.Errorf("%w: there is more than one thing on it", errForm)
+	}
+	return l, nil
 }
 
 // readLine is bufio's, with a limit.
@@ -242,12 +261,7 @@ func position(id EntryID) Position {
 
 // entry adds an entry to those that wait, if it follows them.
 func (im *importing) entry(ctx context.Context, e portableEntry, size int) error {
-	in := NewEntry{
-		ID: e.ID, Kind: e.Kind, Turn: e.Turn, Actor: e.Actor, Parts: e.Parts, Payload: e.Payload, Compaction: e.Compaction, State: e.State,
-	}
-	if e.Usage != nil {
-		in.Usage = *e.Usage
-	}
+	in := e.new()
 	after := position(e.Parent)
 	one := waiting{Change: Change{Conversation: im.conversation}, line: im.number}
 	for _, label := range e.Labels {

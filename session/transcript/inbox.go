@@ -83,9 +83,14 @@ type Inbox interface {
 	// Admit adds an input that [NewInput.Check] lets pass. Twice with one id
 	// and content is once, whatever has become of it meanwhile; *InputConflictError: the id is that of an input
 	// which came with other content. *PromotedError: it is that of an entry. *LimitError: max inputs
-	// wait already; at least 1. ErrNotFound and ErrArchived as for a commit, ErrNotFound also where there is nothing to follow, and
+	// wait already, not counting those whose time is over; at least 1. Where it takes those to be as many, the first
+	// [ExpireBatch] that are [Input.Due] expire by the same commit. ErrNotFound and ErrArchived as for a commit, ErrNotFound also where there is nothing to follow, and
 	// ErrBusy while the transcript is imported; a turn that is under way is no obstacle.
 	Admit(ctx context.Context, conversation access.ConversationID, in NewInput, max int) (Admitted, error)
+
+	// Input reads an input by its id, whatever its state. ErrNotFound: there is none, as once it is
+	// forgotten; see [Store.Forget].
+	Input(ctx context.Context, conversation access.ConversationID, id EntryID) (Input, error)
 
 	// Inputs lists inputs by (Order, Admitted): those of the states given; of none given, those that wait.
 	// At most limit, from 1 to [MaxListed], those after the one given by its id, whatever its state; empty begins. ErrNotFound: no such input.
@@ -99,6 +104,15 @@ type Inbox interface {
 	// an input that could be delivered now, in the order of their ids: those after the one given; empty begins. What
 	// a process that died has left in a turn is listed by [Store.Unfinished].
 	Waiting(ctx context.Context, after access.ConversationID, limit int) ([]access.ConversationID, error)
+
+	// Expire makes at most limit inputs InputExpired, from 1 to [MaxListed], the first in their order that are [Input.Due], by one
+	// commit, and returns how many: fewer than limit, there are none left. It needs no turn, and is no obstacle to
+	// one. ErrNotFound and ErrArchived as for a commit.
+	Expire(ctx context.Context, conversation access.ConversationID, limit int) (expired int, err error)
+
+	// Expired lists at most limit conversations in which Expire has something to do now, in a turn or
+	// not, in the order of their ids: those after the one given; empty begins.
+	Expired(ctx context.Context, after access.ConversationID, limit int) ([]access.ConversationID, error)
 }
 
 // InputCommand is one thing to do to an input: exactly one of its parts is given.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -59,52 +60,76 @@ type portableEnd struct {
 // where the head is; neither drafts nor inputs. What is written meanwhile may be missing, but what is there
 // is whole. at dates it.
 func Export(ctx context.Context, s Store, conversation access.ConversationID, w io.Writer, at time.Time) error {
-	refs, err := s.Refs(ctx, conversation) // before the entries, so that those are all there
-	if err != nil {
-		return err
-	}
-	t, err := s.Load(ctx, conversation)
-	if err != nil {
-		return err
-	}
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(portableLine{Transcript: &portableHead{portableVersion, conversation, at.UTC()}}); err != nil {
-		return err
+	for l, err := range portable(ctx, s, conversation, at) {
+		if err == nil {
+			err = enc.Encode(l)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	var n int64
-	for q := (HeaderQuery{Conversation: conversation, Limit: exportPage}); ; {
-		page, err := s.Headers(ctx, q)
+	return out.Flush()
+}
+
+// portable are the lines of a transcript, up to the first error.
+func portable(ctx context.Context, s Store, conversation access.ConversationID, at time.Time) iter.Seq2[portableLine, error] {
+	return func(yield func(portableLine, error) bool) {
+		refs, err := s.Refs(ctx, conversation) // before the entries, so that those are all there
 		if err != nil {
-			return err
+			yield(portableLine{}, err)
+			return
 		}
-		entries, err := wholes(ctx, s, conversation, page.Headers)
+		t, err := s.Load(ctx, conversation)
 		if err != nil {
-			return err
+			yield(portableLine{}, err)
+			return
 		}
-		for i, e := range entries {
-			if page.Headers[i].Seq > t.LastSeq {
-				break // it came since
-			}
-			if err := enc.Encode(portableLine{Entry: e}); err != nil {
-				return err
+		if !yield(portableLine{Transcript: &portableHead{portableVersion, conversation, at.UTC()}}, nil) {
+			return
+		}
+		var n int64
+		for e, err := range portableEntries(ctx, s, t) {
+			if !yield(portableLine{Entry: e}, err) || err != nil {
+				return
 			}
 			n++
 		}
-		if q.After = page.Next; q.After == 0 || q.After >= t.LastSeq {
-			break
+		for _, r := range refs {
+			if !yield(portableLine{Ref: &portableRef{r.Name, r.At.Entry}}, nil) {
+				return
+			}
+		}
+		yield(portableLine{End: &portableEnd{n, t.Head.Entry}}, nil)
+	}
+}
+
+// portableEntries are all entries of a transcript as it was when its row was read.
+func portableEntries(ctx context.Context, s Store, t Transcript) iter.Seq2[*portableEntry, error] {
+	return func(yield func(*portableEntry, error) bool) {
+		for q := (HeaderQuery{Conversation: t.Conversation, Limit: exportPage}); ; {
+			page, err := s.Headers(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			entries, err := wholes(ctx, s, t.Conversation, page.Headers)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i, e := range entries {
+				if page.Headers[i].Seq > t.LastSeq || !yield(e, nil) { // it came since
+					return
+				}
+			}
+			if q.After = page.Next; q.After == 0 || q.After >= t.LastSeq {
+				return
+			}
 		}
 	}
-	for _, r := range refs {
-		if err := enc.Encode(portableLine{Ref: &portableRef{r.Name, r.At.Entry}}); err != nil {
-			return err
-		}
-	}
-	if err := enc.Encode(portableLine{End: &portableEnd{n, t.Head.Entry}}); err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // exportPage is small: each of its entries may be large.

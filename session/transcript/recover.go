@@ -13,13 +13,15 @@ import (
 // Recovered is what [Turns.Recover] has done.
 type Recovered struct {
 	Settled []access.ConversationID // where something was left unfinished
+	Expired []access.ConversationID // where inputs were put away, for it was too late for them
 	Handed  []access.ConversationID // where something waits
 }
 
 // Recover looks for conversations in which something was left unfinished or
 // waits, and on which nobody acts: what a process that died was at, and what came while nobody listened. Of
 // the former it settles what is open as interrupted, by a turn that it begins and closes; then it
-// hands each in which something can be delivered to hand, which begins a turn, or has one begun; nil: nobody does. It
+// hands each in which something can be delivered to hand, which begins a turn, or has one begun; nil: nobody does. In
+// between, inputs whose time is over expire, also where somebody acts: that needs no turn. It
 // does at most limit of each, at least 1, and may be called by many processes at once.
 //
 // A conversation that it fails with keeps it from no other; the error names all of those. It is done
@@ -28,15 +30,34 @@ func (s *Turns) Recover(ctx context.Context, limit int, hand func(context.Contex
 	if limit < 1 {
 		return done, &access.FieldError{Field: "limit", Rule: "must be at least 1"}
 	}
-	var first, second error
-	done.Settled, first = s.each(ctx, limit, s.store.Unfinished, s.recover)
-	if hand != nil && ctx.Err() == nil {
-		done.Handed, second = s.each(ctx, limit, s.inbox.Waiting, hand)
+	var first, second, third error
+	done.Settled, first = s.each(ctx, limit, s.store.Unfinished, s.alone(s.recover))
+	if ctx.Err() == nil {
+		done.Expired, second = s.each(ctx, limit, s.inbox.Expired, s.putAway)
 	}
-	return done, errors.Join(first, second)
+	if hand != nil && ctx.Err() == nil {
+		done.Handed, third = s.each(ctx, limit, s.inbox.Waiting, s.alone(hand))
+	}
+	return done, errors.Join(first, second, third)
 }
 
-// each does something for conversations of a list on which nobody acts, until it is done for as many.
+// errActedOn says that somebody acts on a conversation.
+var errActedOn = errors.New("transcript: somebody acts on it")
+
+// alone does something where nobody acts.
+func (s *Turns) alone(do func(context.Context, access.ConversationID) error) func(context.Context, access.ConversationID) error {
+	return func(ctx context.Context, c access.ConversationID) error {
+		switch _, err := s.leases.Held(ctx, session.LeaseTurn, string(c)); {
+		case err == nil:
+			return errActedOn
+		case !errors.Is(err, session.ErrNotFound):
+			return err
+		}
+		return do(ctx, c)
+	}
+}
+
+// each does something for conversations of a list, until it is done for as many.
 func (s *Turns) each(
 	ctx context.Context, limit int, list func(context.Context, access.ConversationID, int) ([]access.ConversationID, error), do func(context.Context, access.ConversationID) error,
 ) (done []access.ConversationID, failed error) {
@@ -51,16 +72,9 @@ func (s *Turns) each(
 			if ctx.Err() != nil {
 				return done, errors.Join(failed, context.Cause(ctx))
 			}
-			switch _, err := s.leases.Held(ctx, session.LeaseTurn, string(c)); {
-			case err == nil: // somebody is at it
-				continue
-			case !errors.Is(err, session.ErrNotFound):
-				failed = errors.Join(failed, fmt.Errorf("transcript: recovering %s: %w", c, err))
-				continue
-			}
 			err := do(ctx, c)
 			switch _, held := errors.AsType[*session.HeldError](err); {
-			case held, errors.Is(err, ErrNotFound), errors.Is(err, ErrArchived): // somebody was faster
+			case held, errors.Is(err, errActedOn), errors.Is(err, ErrNotFound), errors.Is(err, ErrArchived): // somebody was faster
 				continue
 			case errors.Is(err, ErrBusy) && s.importing(ctx, c): // nobody acts on it before it is whole
 				continue
@@ -91,6 +105,16 @@ func (s *Turns) recover(ctx context.Context, c access.ConversationID) error {
 	}
 	_, err = t.Close(ctx, nil)
 	return err
+}
+
+// putAway leaves no input of a conversation whose time is over.
+func (s *Turns) putAway(ctx context.Context, c access.ConversationID) error {
+	for {
+		n, err := s.inbox.Expire(ctx, c, ExpireBatch)
+		if err != nil || n < ExpireBatch {
+			return err
+		}
+	}
 }
 
 // recoverBatch is how many conversations a run of the chore hands on, at most.

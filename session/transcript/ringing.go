@@ -45,3 +45,11 @@ func (r ringingInbox) ChangeInput(ctx context.Context, conversation access.Conve
 	r.hub.Ring(conversation)
 	return in, err
 }
+
+func (r ringingInbox) Expire(ctx context.Context, conversation access.ConversationID, limit int) (int, error) {
+	expired, err := r.Inbox.Expire(ctx, conversation, limit)
+	if expired > 0 || err != nil {
+		r.hub.Ring(conversation)
+	}
+	return expired, err
+}

@@ -62,7 +62,7 @@ var doors = map[string][]door{
 		return second(s.Resume(ctx, a, id))
 	}}},
 	"Archive": {{false, func(ctx context.Context, s *transcript.Service, a access.Actor, id access.ConversationID) error {
-		return second(s.Archive(ctx, a, id))
+		return second(s.Archive(ctx, a, id, &transcript.ArchiveOptions{CancelWaiting: true}))
 	}}},
 	"Restore": {{false, func(ctx context.Context, s *transcript.Service, a access.Actor, id access.ConversationID) error {
 		return second(s.Restore(ctx, a, id))
@@ -72,6 +72,9 @@ var doors = map[string][]door{
 	}}},
 	"Admit": {{false, func(ctx context.Context, s *transcript.Service, a access.Actor, id access.ConversationID) error {
 		return second(s.Admit(ctx, a, id, transcript.NewInput{Entry: user("said"), Lane: transcript.LaneSteer}))
+	}}},
+	"Input": {{false, func(ctx context.Context, s *transcript.Service, a access.Actor, id access.ConversationID) error {
+		return second(s.Input(ctx, a, id, "waits"))
 	}}},
 	"Inputs": {{false, func(ctx context.Context, s *transcript.Service, a access.Actor, id access.ConversationID) error {
 		return second(s.Inputs(ctx, a, id, "", 10))

@@ -34,7 +34,7 @@ func (s *Service) Admit(ctx context.Context, a access.Actor, conversation access
 	if err != nil {
 		return Admitted{}, err
 	}
-	_, err = s.inbox.Inputs(ctx, conversation, in.Entry.ID, 1) // is it there already?
+	_, err = s.inbox.Input(ctx, conversation, in.Entry.ID) // is it there already?
 	if errors.Is(err, ErrNotFound) {
 		err = s.affordable(ctx, to)
 		if errors.As(err, new(*billing.RefusedError)) { // unless it is an entry by now, of which the input is forgotten
@@ -85,6 +85,17 @@ func (s *Service) Inputs(ctx context.Context, a access.Actor, conversation acces
 		return nil, err
 	}
 	return s.inbox.Inputs(ctx, conversation, after, limit, states...)
+}
+
+// Input reads an input by its id, whatever its state, as [Inbox.Input] does, for who may list them; see [Service.Inputs].
+func (s *Service) Input(ctx context.Context, a access.Actor, conversation access.ConversationID, id EntryID) (Input, error) {
+	if err := access.CheckID("input", id); err != nil {
+		return Input{}, err
+	}
+	if _, err := s.conversations.WriteConversation(ctx, a, conversation); err != nil {
+		return Input{}, err
+	}
+	return s.inbox.Input(ctx, conversation, id)
 }
 
 // Edit gives an input that waits other content, for which the same holds as for that of [Service.Admit].
@@ -164,13 +175,13 @@ func (s *Service) change(ctx context.Context, a access.Actor, conversation acces
 	}
 	for n := 1; ; n++ {
 		pinned := cmd
-		is, waits, err := s.find(ctx, conversation, id)
+		is, err := s.inbox.Input(ctx, conversation, id)
 		switch {
 		case err != nil:
 			return Input{}, err
-		case waits && !own(a, is):
+		case is.waits() && !own(a, is):
 			return Input{}, &access.FieldError{Field: "input", Rule: "one of the actor's own"}
-		case waits && cmd.Version == 0: // what was looked at is what is changed
+		case is.waits() && cmd.Version == 0: // what was looked at is what is changed
 			pinned.Version = is.Version
 		}
 		now, err := s.inbox.ChangeInput(ctx, conversation, id, pinned) // which says what has become of one that does not wait
@@ -184,17 +195,4 @@ func (s *Service) change(ctx context.Context, a access.Actor, conversation acces
 // own reports whether an actor could have said it.
 func own(a access.Actor, in Input) bool {
 	return in.Entry.Actor == a.User && in.Entry.Kind == KindUser && (in.Lane == LaneSteer || in.Lane == LaneFollowUp)
-}
-
-// find looks for an input among those that wait. ErrNotFound: there is none, waiting or not.
-func (s *Service) find(ctx context.Context, conversation access.ConversationID, id EntryID) (in Input, waits bool, err error) {
-	if _, err := s.inbox.Inputs(ctx, conversation, id, 1); err != nil {
-		return Input{}, false, err
-	}
-	for in, err := range waitingIn(ctx, s.inbox, conversation) {
-		if err != nil || in.Entry.ID == id {
-			return in, err == nil, err
-		}
-	}
-	return Input{}, false, nil
 }

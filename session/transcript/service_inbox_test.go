@@ -86,6 +86,37 @@ func TestChangingInputs(t *testing.T) {
 	}
 }
 
+// Looking for an input looks at no other: among however many that wait it is found, and one
+// that is put elsewhere meanwhile is not missed.
+func TestChangingOneOfMany(t *testing.T) {
+	h := newHall(t)
+	h.open(session.Conversation{ID: theTalk})
+	for _, id := range []transcript.EntryID{"a", "b", "c"} {
+		h.wait(theTalk, input(id))
+	}
+	s := h.service(func(c *transcript.ServiceConfig) { c.Inbox = unlisted{h.db.Inbox()} })
+	ctx := t.Context()
+	if _, err := s.Move(ctx, ann, theTalk, "c", 0, transcript.Move{Before: "a"}); err != nil {
+		t.Errorf("Move: %v", err)
+	}
+	if _, err := s.ChangeLane(ctx, ann, theTalk, "b", 0, transcript.LaneSteer); err != nil {
+		t.Errorf("ChangeLane: %v", err)
+	}
+	if out, err := s.Admit(ctx, ann, theTalk, input("a")); err != nil || out.Created {
+		t.Errorf("Admit again: %+v, %v", out, err)
+	}
+	if out, err := s.Admit(ctx, ann, theTalk, input("d")); err != nil || !out.Created {
+		t.Errorf("Admit: %+v, %v", out, err)
+	}
+}
+
+// unlisted is an inbox that can't be listed: that is a panic.
+type unlisted struct{ transcript.Inbox }
+
+func (unlisted) Inputs(context.Context, access.ConversationID, transcript.EntryID, int, ...transcript.InputState) ([]transcript.Input, error) {
+	panic("it was listed")
+}
+
 // meddling is an inbox in which somebody else changes an input before each change.
 type meddling struct {
 	transcript.Inbox

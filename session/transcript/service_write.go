@@ -76,20 +76,30 @@ func (s *Service) Resume(ctx context.Context, a access.Actor, conversation acces
 	return s.commit(ctx, a, Change{Conversation: conversation, Resume: true})
 }
 
-// Archive has a transcript take nothing until Restore. ErrBusy while it is imported.
-func (s *Service) Archive(ctx context.Context, a access.Actor, conversation access.ConversationID) (Transcript, error) {
-	return s.status(ctx, a, conversation, Archived)
+// ArchiveOptions are the options of [Service.Archive].
+type ArchiveOptions struct {
+	// CancelWaiting takes all inputs back that wait, in the same commit; see [Change.CancelWaiting].
+	CancelWaiting bool
+}
+
+// Archive has a transcript take nothing until Restore. ErrWaiting: inputs wait, or too many to be taken back at once;
+// [Service.Drain] takes them back, and returns them. ErrBusy while it is imported. opts may be nil.
+func (s *Service) Archive(ctx context.Context, a access.Actor, conversation access.ConversationID, opts *ArchiveOptions) (Transcript, error) {
+	if opts == nil {
+		opts = &ArchiveOptions{}
+	}
+	return s.status(ctx, a, Change{Conversation: conversation, Status: Archived, CancelWaiting: opts.CancelWaiting})
 }
 
 // Restore takes Archive back. ErrBusy while it is imported.
 func (s *Service) Restore(ctx context.Context, a access.Actor, conversation access.ConversationID) (Transcript, error) {
-	return s.status(ctx, a, conversation, Active)
+	return s.status(ctx, a, Change{Conversation: conversation, Status: Active})
 }
 
-// Delete deletes a transcript with everything in it, for good, in whatever state it is. The
-// conversation stays. ErrNotFound where it was deleted before.
+// Delete deletes a transcript with everything in it, what waits too, for good, in whatever state it is. The
+// conversation stays. ErrInTurn while somebody is at work. ErrNotFound where it was deleted before.
 func (s *Service) Delete(ctx context.Context, a access.Actor, conversation access.ConversationID) error {
-	_, err := s.commit(ctx, a, Change{Conversation: conversation, Status: Deleted})
+	_, err := s.commit(ctx, a, Change{Conversation: conversation, Status: Deleted, CancelWaiting: true})
 	return err
 }
 
@@ -105,19 +115,20 @@ func (s *Service) commit(ctx context.Context, a access.Actor, c Change) (Transcr
 }
 
 // status archives or restores. Half of an import is nobody's to let loose.
-func (s *Service) status(ctx context.Context, a access.Actor, conversation access.ConversationID, to Status) (Transcript, error) {
-	if _, err := s.conversations.WriteConversation(ctx, a, conversation); err != nil {
+func (s *Service) status(ctx context.Context, a access.Actor, c Change) (Transcript, error) {
+	if _, err := s.conversations.WriteConversation(ctx, a, c.Conversation); err != nil {
 		return Transcript{}, err
 	}
 	for n := 1; ; n++ {
-		row, err := s.store.Load(ctx, conversation)
+		row, err := s.store.Load(ctx, c.Conversation)
 		switch {
 		case err != nil:
 			return Transcript{}, err
 		case row.Status == Importing:
-			return Transcript{}, fmt.Errorf("%w: %s is being imported", ErrBusy, conversation)
+			return Transcript{}, fmt.Errorf("%w: %s is being imported", ErrBusy, c.Conversation)
 		}
-		out, err := s.store.Commit(ctx, Change{Conversation: conversation, Status: to, Version: row.Version})
+		c.Version = row.Version
+		out, err := s.store.Commit(ctx, c)
 		if n == changeAttempts || !errors.As(err, new(*VersionError)) { // what was looked at is what is changed
 			return out.Transcript, err
 		}

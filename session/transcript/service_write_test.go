@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
@@ -64,7 +65,10 @@ func TestWriting(t *testing.T) {
 	if row = do("Resume", row, err); row.Held {
 		t.Error("still held")
 	}
-	row, err = s.Archive(ctx, ann, theTalk)
+	if _, err := s.Archive(ctx, ann, theTalk, nil); !errors.Is(err, transcript.ErrWaiting) || h.waiting() != "waits:follow_up" {
+		t.Errorf("Archive while an input waits: %v; there waits %s", err, h.waiting())
+	}
+	row, err = s.Archive(ctx, ann, theTalk, &transcript.ArchiveOptions{CancelWaiting: true})
 	if row = do("Archive", row, err); row.Status != transcript.Archived {
 		t.Errorf("it is %s", row.Status)
 	}
@@ -75,6 +79,7 @@ func TestWriting(t *testing.T) {
 	if row = do("Restore", row, err); row.Status != transcript.Active {
 		t.Errorf("it is %s", row.Status)
 	}
+	h.wait(theTalk, input("goes with it"))
 	if err := s.Delete(ctx, ann, theTalk); err != nil {
 		t.Error(err)
 	}
@@ -104,7 +109,7 @@ func TestStatusOfAnImport(t *testing.T) {
 	if _, err := s.Restore(t.Context(), ann, target); !errors.Is(err, transcript.ErrBusy) {
 		t.Errorf("Restore: %v", err)
 	}
-	if _, err := s.Archive(t.Context(), ann, target); !errors.Is(err, transcript.ErrBusy) {
+	if _, err := s.Archive(t.Context(), ann, target, nil); !errors.Is(err, transcript.ErrBusy) {
 		t.Errorf("Archive: %v", err)
 	}
 	if row, err := store.Load(t.Context(), target); err != nil || row.Status != transcript.Importing {
@@ -112,5 +117,28 @@ func TestStatusOfAnImport(t *testing.T) {
 	}
 	if err := s.Delete(t.Context(), ann, target); err != nil {
 		t.Errorf("Delete: %v", err)
+	}
+}
+
+// Drained, a conversation is archived, and who drains has what waited.
+func TestDrainAndArchive(t *testing.T) {
+	h := newHall(t)
+	h.open(session.Conversation{ID: theTalk})
+	ctx, s := t.Context(), h.service()
+	back, err := s.Drain(ctx, ann, theTalk)
+	if err != nil || len(back) != 1 {
+		t.Fatalf("Drain: %+v, %v", back, err)
+	}
+	if row, err := s.Archive(ctx, ann, theTalk, nil); err != nil || row.Status != transcript.Archived {
+		t.Errorf("Archive: %+v, %v", row, err)
+	}
+	if in, err := s.Input(ctx, ann, theTalk, "waits"); err != nil || in.State != transcript.InputCancelled {
+		t.Errorf("Input: %+v, %v", in, err)
+	}
+	if _, err := s.Input(ctx, ann, theTalk, "nothing"); !errors.Is(err, transcript.ErrNotFound) {
+		t.Errorf("Input of what is not there: %v", err)
+	}
+	if _, err := s.Input(ctx, ann, theTalk, ""); !errors.As(err, new(*access.FieldError)) {
+		t.Errorf("Input of no id: %v", err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 // Deliver says what is to be said now: between two steps of the turn, or,
 // with stop, where it would end; see [Deliver] for the rule. What comes while it looks waits for the next time.
 // Of several that go to different places it says only the first ones that go to one. It
-// writes nothing: until [Turn.Promote] has said them, or another commit, they wait, whatever becomes of the turn.
+// changes none of them: until [Turn.Promote] has said them, or another commit, they wait, whatever becomes of the turn. What it
+// sees whose time is over it puts away, so that everybody is told; where that fails it is only logged, and done another time.
 // ErrFenced: the turn has ended, or is lost.
 func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
 	if err := t.mayAct(); err != nil {
@@ -26,8 +27,15 @@ func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
 		}
 		all = append(all, in)
 	}
+	now, due := t.now(), 0
+	for _, in := range all {
+		if in.Due(now) {
+			due++
+		}
+	}
+	t.putAway(ctx, due)
 	chosen := Deliver(all, Boundary{
-		Cutoff: row.LastSeq, Stop: stop, Single: t.turns.single, Held: row.Held, Fence: t.fence, Now: t.now(),
+		Cutoff: row.LastSeq, Stop: stop, Single: t.turns.single, Held: row.Held, Fence: t.fence, Now: now,
 	})
 	for i, in := range chosen {
 		if !in.joins(chosen[0]) {
@@ -35,6 +43,20 @@ func (t *Turn) Deliver(ctx context.Context, stop bool) ([]Input, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// putAway has so many inputs expire, some at a time, or fewer where it is not that late yet by the store's clock.
+func (t *Turn) putAway(ctx context.Context, due int) {
+	for due > 0 {
+		n, err := t.turns.inbox.Expire(ctx, t.conversation, min(due, ExpireBatch))
+		if err != nil {
+			t.turns.log.WarnContext(ctx, "inputs not put away", "conversation", t.conversation, "turn", t.fence, "error", err)
+		}
+		if n == 0 {
+			return
+		}
+		due -= n
+	}
 }
 
 // joins reports whether it goes where another does, so that one commit can say both.

@@ -289,6 +289,10 @@ func (i meddledInbox) ChangeInput(ctx context.Context, c access.ConversationID, 
 	return answer(i.r, "change input", func() (transcript.Input, error) { return i.Inbox.ChangeInput(ctx, c, id, cmd) })
 }
 
+func (i meddledInbox) Expire(ctx context.Context, c access.ConversationID, limit int) (int, error) {
+	return answer(i.r, "expire", func() (int, error) { return i.Inbox.Expire(ctx, c, limit) })
+}
+
 type meddledLeases struct {
 	session.Leases
 	r *runner

@@ -41,18 +41,14 @@ func takeBack(ctx context.Context, inbox Inbox, conversation access.Conversation
 		case !errors.As(err, new(*VersionError)):
 			return now, err == nil, err
 		}
-		there := false
-		for in, err := range waitingIn(ctx, inbox, conversation) { // it was changed meanwhile
-			if err != nil {
-				return Input{}, false, err
-			}
-			if in.Entry.ID == seen.Entry.ID {
-				seen, there = in, true
-				break
-			}
-		}
-		if !there {
-			break
+		seen, err = inbox.Input(ctx, conversation, seen.Entry.ID) // it was changed meanwhile
+		switch {
+		case errors.Is(err, ErrNotFound): // and is forgotten since
+			return Input{}, false, nil
+		case err != nil:
+			return Input{}, false, err
+		case !seen.waits():
+			return Input{}, false, nil
 		}
 	}
 	return Input{}, false, nil

@@ -51,6 +51,22 @@ func admit(lane transcript.Lane, e transcript.NewEntry) Step {
 	}}
 }
 
+// lapse admits what is too late at once.
+func lapse(e transcript.NewEntry) Step {
+	return Step{Do: func(ctx context.Context, d Desk) error {
+		_, err := d.Inbox.Admit(ctx, Main, transcript.NewInput{Entry: e, Lane: transcript.LaneSteer, Life: 1}, 100)
+		return err
+	}}
+}
+
+// expire puts away what is too late.
+func expire() Step {
+	return Step{Do: func(ctx context.Context, d Desk) error {
+		_, err := d.Inbox.Expire(ctx, Main, transcript.MaxListed)
+		return err
+	}}
+}
+
 func input(id transcript.EntryID, cmd transcript.InputCommand) Step {
 	return Step{Do: func(ctx context.Context, d Desk) error {
 		_, err := d.Inbox.ChangeInput(ctx, Main, id, cmd)

@@ -155,6 +155,9 @@ func inbox() Story {
 		input("c", transcript.InputCommand{Cancel: true}),
 		commit(transcript.Change{Fence: 1, Append: entries(edited), Promote: []transcript.EntryID{"a"}}),
 		commit(transcript.Change{Fence: 1, End: true}).or(is(transcript.ErrFenced)),
+		lapse(asks("late")),
+		lapse(shows("too late")),
+		expire(),
 	}}
 }
 
@@ -177,7 +180,7 @@ func delivery() Story {
 
 func status() Story {
 	return Story{Arrange: all(rich(), admit(transcript.LaneSteer, asks("i"))), Steps: []Step{
-		commit(transcript.Change{Status: transcript.Archived}),
+		commit(transcript.Change{Status: transcript.Archived, CancelWaiting: true}),
 		commit(transcript.Change{Status: transcript.Active}),
 		commit(transcript.Change{Status: transcript.Deleted}).or(is(transcript.ErrNotFound)),
 		create(Main), // another
@@ -193,7 +196,7 @@ func purging() Story {
 			fork(transcript.Fork{From: Other, To: Third, ByReference: true}),
 			commit(transcript.Change{Conversation: Third, After: transcript.After("work"), Append: entries(asks("third's"))}),
 			fork(transcript.Fork{From: Main, To: Fourth, At: transcript.After("beside work")}),
-			commit(transcript.Change{Status: transcript.Deleted}), commit(transcript.Change{Conversation: Other, Status: transcript.Deleted}),
+			commit(transcript.Change{Status: transcript.Deleted, CancelWaiting: true}), commit(transcript.Change{Conversation: Other, Status: transcript.Deleted}),
 		),
 		Steps: []Step{purge(9)},
 	}

@@ -94,6 +94,10 @@ func (i watchedInbox) ChangeInput(ctx context.Context, c access.ConversationID, 
 	return watched(ctx, i.watch, "change input", func(ctx context.Context) (transcript.Input, error) { return i.Inbox.ChangeInput(ctx, c, id, cmd) })
 }
 
+func (i watchedInbox) Expire(ctx context.Context, c access.ConversationID, limit int) (int, error) {
+	return watched(ctx, i.watch, "expire", func(ctx context.Context) (int, error) { return i.Inbox.Expire(ctx, c, limit) })
+}
+
 // What a step may be answered that was done already.
 func is(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 

@@ -22,6 +22,9 @@ type pair struct {
 	inputs  func(context.Context, access.ConversationID, transcript.EntryID, int, ...transcript.InputState) ([]transcript.Input, error)
 	change  func(context.Context, access.ConversationID, transcript.EntryID, transcript.InputCommand) (transcript.Input, error)
 	waiting func(context.Context, access.ConversationID, int) ([]access.ConversationID, error)
+	input   func(context.Context, access.ConversationID, transcript.EntryID) (transcript.Input, error)
+	expire  func(context.Context, access.ConversationID, int) (int, error)
+	expired func(context.Context, access.ConversationID, int) ([]access.ConversationID, error)
 }
 
 func (p *pair) Commit(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
@@ -42,6 +45,18 @@ func (p *pair) ChangeInput(ctx context.Context, c access.ConversationID, id tran
 
 func (p *pair) Waiting(ctx context.Context, after access.ConversationID, limit int) ([]access.ConversationID, error) {
 	return p.waiting(ctx, after, limit)
+}
+
+func (p *pair) Input(ctx context.Context, c access.ConversationID, id transcript.EntryID) (transcript.Input, error) {
+	return p.input(ctx, c, id)
+}
+
+func (p *pair) Expire(ctx context.Context, c access.ConversationID, limit int) (int, error) {
+	return p.expire(ctx, c, limit)
+}
+
+func (p *pair) Expired(ctx context.Context, after access.ConversationID, limit int) ([]access.ConversationID, error) {
+	return p.expired(ctx, after, limit)
 }
 
 // brokenInbox breaks a rule.
@@ -134,7 +149,7 @@ func brokenInboxes() []brokenInbox {
 		{"forgets whose bill it is", admitting(func(in *transcript.NewInput, _ *int) { in.Billing = "" }, asIs), "admit"},
 		{"has made what was there", admitting(none, func(a *transcript.Admitted) { a.Created = true }), "admit-retry admit-once"},
 		{"sees no turn", admitting(none, func(a *transcript.Admitted) { a.InTurn = false }), "admit-any-time no-third-outcome"},
-		{"has room for all", admitting(func(_ *transcript.NewInput, max *int) { *max = most }, asIs), "admit-limit"},
+		{"has room for all", admitting(func(_ *transcript.NewInput, max *int) { *max = most }, asIs), "admit-limit admit-expires"},
 		{"takes other content", forgiven(as[*transcript.InputConflictError]), "admit-conflict promote-refused"},
 		{"takes what is an entry", forgiven(as[*transcript.PromotedError]), "admit-entry"},
 		{"takes what can't be", forgiven(as[*access.FieldError]), "admit-refused change-refused list-refused"},
@@ -215,7 +230,7 @@ func brokenInboxes() []brokenInbox {
 func (x brokenInbox) open(clock *sessiontest.Clock) *pair {
 	db := memory.New(&memory.Options{Now: clock.Now})
 	store, box := db.Transcripts(), db.Inbox()
-	sound := pair{store, box, store.Commit, box.Admit, box.Inputs, box.ChangeInput, box.Waiting}
+	sound := pair{store, box, store.Commit, box.Admit, box.Inputs, box.ChangeInput, box.Waiting, box.Input, box.Expire, box.Expired}
 	broken := sound
 	x.spoil(sound, &broken)
 	return &broken
@@ -250,7 +265,7 @@ func TestBrokenInboxesFail(t *testing.T) {
 			t.Errorf("a sound inbox fails %s: %s", c.name, log)
 		}
 	}
-	for _, x := range slices.Concat(brokenInboxes(), brokenForgets()) {
+	for _, x := range slices.Concat(brokenInboxes(), brokenExpiries(), brokenForgets()) {
 		t.Run(x.name, func(t *testing.T) {
 			for _, name := range strings.Fields(x.fails) {
 				c, there := byName[name]

@@ -111,9 +111,6 @@ func TestImportNamesTheLine(t *testing.T) {
 	}
 	b.imported(other, []byte(strings.Join(whole, "\n")))
 	b.same("after all that", b.picture(other).carried(), b.picture(talk).carried())
-	if _, err := transcript.Import(b.Context(), b.store, other, strings.NewReader(strings.Join(whole, "\n"))); !errors.Is(err, transcript.ErrExists) || !b.left(other) {
-		t.Errorf("once more: got %v", err)
-	}
 	broken := errors.New("cut off")
 	_, err := transcript.Import(b.Context(), b.store, third, cutOff{strings.NewReader(strings.Join(whole[:6], "\n") + "\n"), broken})
 	if line, ok := find[*transcript.LineError](err); !ok || line.Line != 7 || !errors.Is(err, broken) || b.left(third) {

@@ -25,7 +25,7 @@ func TestInbox(t *testing.T, open func(t *testing.T, clock *sessiontest.Clock) (
 }
 
 func inboxChecks() []inboxCheck {
-	return slices.Concat(admitChecks(), changeInputChecks(), claimChecks(), promoteChecks(), deliveryChecks(), inboxListChecks(), forgetChecks(), inboxRaceChecks())
+	return slices.Concat(admitChecks(), changeInputChecks(), claimChecks(), promoteChecks(), deliveryChecks(), inboxListChecks(), expireChecks(), archiveInputChecks(), forgetChecks(), inboxRaceChecks())
 }
 
 // inboxCheck is one rule of the contract and what shows it.

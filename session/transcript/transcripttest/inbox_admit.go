@@ -170,7 +170,7 @@ func admitChecks() []inboxCheck {
 				b.Errorf("with a context that has ended: no error")
 			}
 			b.admits(steer("w"))
-			b.commit(transcript.Change{Status: transcript.Archived})
+			b.commit(transcript.Change{Status: transcript.Archived, CancelWaiting: true})
 			b.uncalled("what is archived", steer("x"), most, is(transcript.ErrArchived), string(talk))
 			b.unchanged("what is archived", "w", transcript.InputCommand{Cancel: true}, is(transcript.ErrArchived))
 			b.commit(transcript.Change{Status: transcript.Deleted})

@@ -111,7 +111,7 @@ func deliveryChecks() []inboxCheck {
 				case 1:
 					b.commit(transcript.Change{Conversation: c, Hold: true})
 				case 2:
-					b.commit(transcript.Change{Conversation: c, Status: transcript.Archived})
+					b.commit(transcript.Change{Conversation: c, Status: transcript.Archived, CancelWaiting: true})
 				}
 			}
 			for _, step := range []time.Duration{0, 2 * time.Minute, time.Hour} {

@@ -2,6 +2,7 @@ package transcripttest
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/session/transcript"
@@ -33,6 +34,61 @@ func inboxListChecks() []inboxCheck {
 			one.Entry.Parts[0].Data[0] = 'x'
 			if got := b.inputs()[0]; got.Entry.Parts[0].Data[0] != '{' {
 				b.Errorf("what was returned is not the caller's")
+			}
+		}},
+		{"input", "An input is read by its id, whatever has become of it, and by whoever knows its conversation; what is not there is ErrNotFound.", func(b *inboxBench) {
+			b.create(talk)
+			b.create(other)
+			for i, e := range full() {
+				b.admits(transcript.NewInput{Entry: e, Lane: transcript.LaneFollowUp, Wait: time.Duration(i) * time.Hour, Life: 9 * time.Hour, Billing: "hold"})
+			}
+			b.admits(steer("said"), steer("back"), steer("dead"), steer("claimed"), mortal("late"))
+			b.changes("back", transcript.InputCommand{Cancel: true})
+			b.commit(promotes("said"))
+			b.commit(transcript.Change{Fence: 5, Begin: true})
+			b.changes("claimed", transcript.InputCommand{Claim: 5})
+			b.changes("dead", transcript.InputCommand{Claim: 5})
+			b.changes("dead", transcript.InputCommand{Fail: &transcript.Failure{Fence: 5, Error: "no"}})
+			b.clock.Step(time.Minute)
+			b.expires(1)
+			for _, want := range b.inputs(states()...) {
+				got, err := b.box.Input(b.Context(), talk, want.Entry.ID)
+				if err != nil {
+					b.Errorf("%s, which is %s: %v", want.Entry.ID, want.State, err)
+				}
+				b.same("the input", got, want)
+			}
+			got, err := b.box.Input(b.Context(), talk, "claimed")
+			if err != nil {
+				b.Fatalf("Input: %v", err)
+			}
+			got.Entry.Parts[0].Data[0] = 'x'
+			if again, err := b.box.Input(b.Context(), talk, "claimed"); err != nil || again.Entry.Parts[0].Data[0] != '{' {
+				b.Errorf("what was returned is not the caller's: %v", err)
+			}
+			ctx := b.Context()
+			_, none := b.box.Input(ctx, talk, "zz")
+			_, elsewhere := b.box.Input(ctx, other, "claimed")
+			_, nowhere := b.box.Input(ctx, third, "claimed")
+			for what, err := range map[string]error{"no such input": none, "another conversation's": elsewhere, "no conversation's": nowhere} {
+				if !is(transcript.ErrNotFound)(err) {
+					b.Errorf("%s: got error %v", what, err)
+				}
+			}
+			_, id := b.box.Input(ctx, talk, "")
+			_, conversation := b.box.Input(ctx, "", "claimed")
+			b.field("no id", id)
+			b.field("no conversation", conversation)
+			if _, err := b.box.Input(b.ended(), talk, "claimed"); err == nil {
+				b.Errorf("with a context that has ended: no error")
+			}
+			b.commit(transcript.Change{Fence: 5, End: true})
+			b.clock.Step(time.Hour)
+			if b.forgets(time.Minute, 1000); b.load(talk).InTurn {
+				b.Errorf("the turn goes on")
+			}
+			if _, err := b.box.Input(ctx, talk, "back"); !is(transcript.ErrNotFound)(err) {
+				b.Errorf("what is forgotten: got error %v", err)
 			}
 		}},
 		{"list-refused", "A list that can't be is refused by its field; after what is not there, it is ErrNotFound.", func(b *inboxBench) {

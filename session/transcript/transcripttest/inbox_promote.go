@@ -94,7 +94,7 @@ func promoteChecks() []inboxCheck {
 			}
 			b.same("what waits", b.waiting(), []access.ConversationID{other, third})
 			for _, c := range []access.ConversationID{talk, other} {
-				b.commit(transcript.Change{Conversation: c, Status: transcript.Deleted})
+				b.commit(transcript.Change{Conversation: c, Status: transcript.Deleted, CancelWaiting: true})
 			}
 			b.same("what waits", b.waiting(), []access.ConversationID{third})
 			b.create(talk)
