@@ -116,7 +116,10 @@ var refusals = map[string]told{
 	"sandbox.LostError":         {state, []string{"409 lost"}},
 	"sandbox.ProvisioningError": {fault, []string{"503 provisioning"}},
 
-	"sandbox/policy.RefusedError": {input, nil}, // as its reason: 422
+	"sandbox/policy.RefusedError": {input, []string{
+		"422 absolute_path", "422 address_internal", "422 blocked_metadata_access", "422 command_too_large", "422 empty_command", "422 empty_path",
+		"422 host_not_a_hostname", "422 host_not_allowed", "422 path_climbs", "422 path_encoding", "422 refused", "422 use_tool_instead",
+	}},
 
 	"session.ElsewhereError":        {state, []string{"421 elsewhere"}},
 	"session.ErrClaimed":            {state, []string{"409 machine_claimed"}},

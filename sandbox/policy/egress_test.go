@@ -110,10 +110,10 @@ func TestCheckAddress(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	rules, _ := policy.Egress{Mode: policy.AllowList, Allow: []string{"github.com", "pypi.org"}}.Rules()
+	rules, _ := policy.Egress{Mode: policy.AllowList, Allow: []string{"github.com", "packages.example"}}.Rules()
 	token := policy.Token("i-1", rules)
-	// printf 'allow github.com\nallow pypi.org\ndeny *\ndeny metadata.goog\ndeny metadata.google.internal\n' | openssl dgst -sha3-256
-	if want := "i-1:5ec900c42733d338893c94984db155fa6dc5a2a7285a2d80dd063caaa161f51f"; token != want {
+	// printf 'allow github.com\nallow packages.example\ndeny *\ndeny metadata.goog\ndeny metadata.google.internal\n' | openssl dgst -sha3-256
+	if want := "i-1:16c0f49b6abe6123503347eca257935d9eed07fe2d7f3fefb16100843c5c8b47"; token != want {
 		t.Errorf("%q, not %q", token, want)
 	}
 	if policy.Token("i-2", rules) == token {

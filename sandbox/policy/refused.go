@@ -29,9 +29,33 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("policy: %s: %s", e.Reason, e.Hint) }
 
-// Problem tells the reason and the hint.
+// Problem is the same for every refusal of one reason. Hint says more, to an agent.
 func (e *RefusedError) Problem() (status int, code, sentence string) {
-	return 422, string(e.Reason), e.Hint
+	switch e.Reason {
+	case EmptyCommand:
+		return 422, "empty_command", "The command is empty."
+	case CommandTooLarge:
+		return 422, "command_too_large", "The command is too long."
+	case MetadataAddress:
+		return 422, "blocked_metadata_access", "The command names the address of the cloud's metadata service."
+	case UseToolInstead:
+		return 422, "use_tool_instead", "There is a tool for what the command does."
+	case EmptyPath:
+		return 422, "empty_path", "The path is empty."
+	case AbsolutePath:
+		return 422, "absolute_path", "The path is absolute and does not lie in the working directory."
+	case PathClimbs:
+		return 422, "path_climbs", `The path has a part "." or "..".`
+	case PathEncoding:
+		return 422, "path_encoding", "The path is encoded in a way that can't be read."
+	case HostNotAllowed:
+		return 422, "host_not_allowed", "The sandbox may not connect to this host."
+	case AddressInternal:
+		return 422, "address_internal", "The sandbox may not connect to internal addresses."
+	case HostNotAHostname:
+		return 422, "host_not_a_hostname", "This is not the name of a host."
+	}
+	return 422, "refused", "This is not allowed here."
 }
 
 func refused(r Reason, hint string) error { return &RefusedError{Reason: r, Hint: hint} }
