@@ -132,7 +132,7 @@ func (r *Retention) Run(ctx context.Context) (done Retained, err error) {
 		if !ended {
 			break
 		}
-		r.rule, r.round.after = r.rule+1, ""
+		r.rule++
 	}
 	if err == nil {
 		err = r.purge(ctx, &done)

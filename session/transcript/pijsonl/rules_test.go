@@ -76,6 +76,12 @@ a c1 interrupted ` + `
 b assistant: c2 bash({"command":"ls"})
 b c2 succeeded {"content":[{"type":"text","text":"two"}]}
 `},
+		{"what the model said between a call and its result, without calling, is no obstacle",
+			v3(answers("a", "", calls("c1")), answers("b", "a", word("hm")), result("r", "b", "c1", "one")),
+			`a assistant: c1 bash({"command":"ls"})
+a c1 succeeded {"content":[{"type":"text","text":"one"}]}
+b assistant: text {"text":"hm"}
+`},
 		{"a compaction keeps from an entry on",
 			v3(says("a", "", "1"), says("b", "a", "2"), line("compaction", "k", "b", `"summary":"one","firstKeptEntryId":"b","tokensBefore":5`), says("c", "k", "3")),
 			"k user: text {\"text\":\"one\"}\nb user: text {\"text\":\"2\"}\nc user: text {\"text\":\"3\"}\n"},
@@ -92,6 +98,9 @@ b c2 succeeded {"content":[{"type":"text","text":"two"}]}
 			v3(says("a", "", "1"), says("b", "a", "2"), line("label", "l", "b", `"targetId":"b","label":"x"`), answers("c", "l", word("3")),
 				line("compaction", "k", "c", `"summary":"one","retainedTail":[{"role":"user","content":"2","timestamp":5},{"role":"assistant","content":[`+word("3")+`]}]`)),
 			"k user: text {\"text\":\"one\"}\nb user: text {\"text\":\"2\"}\nc assistant: text {\"text\":\"3\"}\n"},
+		{"a tail has what an extension said under the name that this has now",
+			v3(says("a", "", "1"), line("message", "b", "a", `"message":{"role":"hookMessage","content":"2"}`), line("compaction", "k", "b", `"summary":"one","retainedTail":[{"role":"custom","content":"2"}]`)),
+			"k user: text {\"text\":\"one\"}\nb user: text {\"text\":\"2\"}\n"},
 		{"a tail of other words, or of more than there is, keeps nothing",
 			v3(says("a", "", "1"), says("b", "a", "2"), line("compaction", "k", "b", `"summary":"one","retainedTail":[{"role":"user","content":"two"}]`),
 				line("compaction", "l", "k", `"summary":"two","retainedTail":[{"role":"user","content":"0"},{"role":"user","content":"1"},{"role":"user","content":"2"}]`)),
@@ -145,6 +154,7 @@ func TestPayload(t *testing.T) {
 		{"so is a tail that repeats nothing", line("compaction", "b", "a", `"summary":"s","retainedTail":[{"role":"user","content":"0"}]`), `{"pi":{"retainedTail":[{"role":"user","content":"0"}],"timestamp":"2026-01-02T03:04:06.000Z","type":"compaction"}}`},
 		{"so is a summary that is no text", line("compaction", "b", "a", `"summary":{"x":1}`), `{"pi":{"summary":{"x":1},"timestamp":"2026-01-02T03:04:06.000Z","type":"compaction"}}`},
 		{"an id of a call that is too long, and what a call has beside, stand under its own", answers("b", "a", `{"type":"toolCall","id":"`+long+`","name":"n","arguments":{},"thoughtSignature":"s"}`), `{"pi":{"message":{"role":"assistant","stopReason":"stop"},"timestamp":"2026-01-02T03:04:06.000Z","type":"message"},"calls":{"` + long[:128] + `#1":{"id":"` + long + `","thoughtSignature":"s"}}}`},
+		{"so does a name of a tool that is none", answers("b", "a", `{"type":"toolCall","id":"c","name":"a\nb","arguments":{}}`), `{"pi":{"message":{"role":"assistant","stopReason":"stop"},"timestamp":"2026-01-02T03:04:06.000Z","type":"message"},"calls":{"c":{"name":"a\nb"}}}`},
 		{"numbers keep every digit", line("custom", "b", "a", `"data":12345678901234567890.10`), `{"pi":{"data":12345678901234567890.10,"timestamp":"2026-01-02T03:04:06.000Z","type":"custom"}}`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
