@@ -16,7 +16,8 @@ import (
 type RetentionConfig struct {
 	// Store keeps the transcripts. Required.
 	Store Store
-	// Inbox, where it is given, is asked whether an input waits before something is archived, which then is left alone.
+	// Inbox, where it is given, is asked whether an input waits before Allow is asked of what would be archived. What
+	// an input waits in is left alone in any case.
 	Inbox Inbox
 	// Facts is how long what happened can be told by [Store.Since]; inputs that are done with go with that, see [Store.Forget].
 	Facts time.Duration
@@ -158,7 +159,8 @@ func (r *Retention) become(ctx context.Context, t Transcript, to Status, done *R
 			return err
 		}
 	}
-	switch _, err := r.store.Commit(ctx, Change{Conversation: t.Conversation, Status: to, Version: t.Version}); {
+	change := Change{Conversation: t.Conversation, Status: to, Version: t.Version, CancelWaiting: to == Deleted}
+	switch _, err := r.store.Commit(ctx, change); {
 	case err != nil:
 		return still(err)
 	case to == Deleted:
@@ -171,7 +173,7 @@ func (r *Retention) become(ctx context.Context, t Transcript, to Status, done *R
 
 // still is err, but nil where somebody has done something with a transcript since it was listed.
 func still(err error) error {
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInTurn) || errors.Is(err, ErrArchived) || errors.As(err, new(*VersionError)) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInTurn) || errors.Is(err, ErrArchived) || errors.Is(err, ErrWaiting) || errors.As(err, new(*VersionError)) {
 		return nil
 	}
 	return err

@@ -207,6 +207,23 @@ func TestRetentionOfEverything(t *testing.T) {
 	})
 }
 
+// Without an inbox to ask, what an input waits in is left alone too.
+func TestRetentionLeavesWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept()
+		k.talks(t, "waits", 1)
+		in := transcript.NewInput{Entry: say(transcript.KindUser, "b", "said"), Lane: transcript.LaneSteer}
+		if _, err := k.db.Inbox().Admit(t.Context(), "waits", in, 10); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * day)
+		got, err := retains(t, transcript.RetentionConfig{Store: k, Archive: day}).Run(t.Context())
+		if err != nil || len(got.Archived) > 0 || !got.Done || k.status(t, "waits") != transcript.Active {
+			t.Errorf("got %+v, %v: it is %s", got, err, k.status(t, "waits"))
+		}
+	})
+}
+
 // What happened long ago is forgotten wherever it happened, also where much has happened since; so are the inputs that went with it. (case 7)
 func TestRetentionOfFacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
