@@ -17,6 +17,7 @@ import (
 	"github.com/bunkroom/bunkroom/internal/id"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // spy sees what is sent to the server, but for what is prepared.
@@ -253,5 +254,45 @@ func TestQueriesUseIndexes(t *testing.T) {
 		if all := strings.Join(plan, "; "); !strings.Contains(all, index) || strings.Contains(all, "Seq Scan") {
 			t.Errorf("%s\n\tplan: %s\n\twant index %s", query, all, index)
 		}
+	}
+}
+
+// An append is one statement, in a fork that reads its source as much as in any other
+// conversation, once it has an entry of its own: also in one that another process has made, once this one has
+// written to it. No id is used a second time that its source has.
+func TestStatementsOfAnAppend(t *testing.T) {
+	db, spy := spied(t, "exec")
+	other, err := postgres.New(t.Context(), db.SQL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chatting(t, other, "chat")
+	for c, by := range map[access.ConversationID]*postgres.DB{"mine": db, "theirs": other} {
+		if _, err := by.Transcripts().Fork(t.Context(), transcript.Fork{From: "chat", To: c, ByReference: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appended := func(c access.ConversationID, e transcript.NewEntry) (statements int, err error) {
+		sent := spy.during(func() {
+			_, err = db.Transcripts().Commit(t.Context(), transcript.Change{Conversation: c, Append: []transcript.NewEntry{e}})
+		})
+		return len(sent), err
+	}
+	for _, c := range []access.ConversationID{"chat", "mine", "theirs"} {
+		for i, id := range []transcript.EntryID{"third", "fourth", "fifth"} {
+			n, err := appended(c, remark(id+" of "+transcript.EntryID(c)))
+			if err != nil || n != 1 && (i > 0 || c == "chat") {
+				t.Errorf("%s of %s: %d statements, %v", id, c, n, err)
+			}
+		}
+		if _, err := appended(c, sayings(1)[0]); err != nil {
+			t.Error(err)
+		}
+		e := remark("first")
+		e.Turn = "another"
+		if _, err := appended(c, e); !errors.As(err, new(*transcript.EntryConflictError)) {
+			t.Errorf("%s: got %v, want an EntryConflictError", c, err)
+		}
+		whole(t, db.Transcripts(), c, 6)
 	}
 }

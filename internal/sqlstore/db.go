@@ -105,8 +105,9 @@ type store struct {
 	made       sync.Map // texts of statements by what they are made of: tabled, loadingShape
 	accounts   turns    // of those of our own transactions that are about one account
 	talks      turns    // of those who append to one conversation, where the database has many writers at once
-	writer     *writer  // nil where the database has many writers at once
-	line       *line    // what is written on; nil = any connection
+	readers    readers
+	writer     *writer // nil where the database has many writers at once
+	line       *line   // what is written on; nil = any connection
 }
 
 // text is a fixed statement as this database is to be told it.

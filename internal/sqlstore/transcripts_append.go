@@ -33,11 +33,13 @@ func appendable(c transcript.Change, sealed []transcript.Sealed) bool {
 	return bytes <= transcript.MaxBatchBytes
 }
 
-// moveHead has its arguments by number, as some stand in several places: see
-// args. moveOne is that for one entry, whose id needs no list.
+// moveHead has its arguments by number, as some stand in several places: see args.
+// moveOwn is it for a tree that reads no others: to get ready to look for an entry among theirs costs a
+// tenth of an append, whether there are any or not.
 const (
-	moveHead = movesHead + ` IN IDS(?)` + headMoved
-	moveOne  = movesHead + ` = ?2` + headMoved
+	moveHead = movesHead + ` AND (t.base_seq = 0 OR NOT EXISTS (SELECT 1 FROM bunkroom_transcript_reads AS r JOIN bunkroom_transcript_entries AS x ON x.tree = r.source
+		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id IN IDS(?)))` + headMoved
+	moveOwn = movesHead + ` AND t.base_seq = 0` + headMoved
 )
 
 const movesHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + ?1, version = t.version + 1,
@@ -48,11 +50,9 @@ const movesHead = `UPDATE bunkroom_transcripts AS t SET last_seq = t.last_seq + 
 	open_calls = t.open_calls + ?9, updated_at = COALESCE(NOW(), ?10)
 	WHERE t.conversation = ?11 AND t.status <> 'deleted' AND FRESH AND t.status = 'active' AND t.head_tip AND t.draft = ''
 	AND CASE WHEN CAST(?12 AS bigint) = 0 THEN NOT t.in_turn ELSE t.in_turn AND t.fence = ?12 END
-	AND (CAST(?13 AS text) = '' OR t.head_id = ?13) AND (CAST(?14 AS bigint) = 0 OR t.version = ?14) AND (CAST(?15 AS bigint) = 0 OR t.bytes + ?8 <= ?15)
-	AND (t.base_seq = 0 OR NOT EXISTS (SELECT 1 FROM bunkroom_transcript_reads AS r JOIN bunkroom_transcript_entries AS x ON x.tree = r.source
-		WHERE r.tree = t.tree AND r.source <> r.tree AND x.id`
+	AND (CAST(?13 AS text) = '' OR t.head_id = ?13) AND (CAST(?14 AS bigint) = 0 OR t.version = ?14) AND (CAST(?15 AS bigint) = 0 OR t.bytes + ?8 <= ?15)`
 
-const headMoved = `))
+const headMoved = `
 	RETURNING ` + movedPlace + `, ` + movedTexts + `, ` + movedNumbers + `, CASE WHEN by_reference THEN 1 ELSE 0 END AS reads_on, CASE WHEN held THEN 1 ELSE 0 END AS kept_back`
 
 // What moveHead answers with: where the head is, and what of the transcript is not known to who moves it.
@@ -97,6 +97,7 @@ type addedCall struct {
 // appending is such an append.
 type appending struct {
 	transcript.Change
+	own     bool // to a tree that is not known to read others
 	entries []added
 	calls   []addedCall
 	bytes   int64
@@ -129,8 +130,8 @@ func newAppending(c transcript.Change, sealed []transcript.Sealed) *appending {
 
 // move is the statement that moves the head.
 func (a *appending) move() string {
-	if len(a.entries) == 1 {
-		return moveOne
+	if a.own {
+		return moveOwn
 	}
 	return moveHead
 }
@@ -146,7 +147,7 @@ func (a *appending) args(s *store) []any {
 	args = append(args, n, a.ids[n-1])
 	args = append(args, usageArgs(a.usage)...)
 	args = append(args, a.bytes, a.open, s.own(), string(a.Conversation), a.Fence, expect, a.Version, a.MaxBytes)
-	if n > 1 {
+	if !a.own {
 		args = append(args, idsJSON(a.ids))
 	}
 	return args
@@ -158,6 +159,7 @@ var errRefused = errors.New("sqlstore: not at once")
 // append writes it, or nothing: then it answers errRefused, or an error that Taken reports.
 func (s transcripts) append(ctx context.Context, a *appending) (done transcript.Committed, err error) {
 	var t *tree
+	a.own = s.store.dialect.Arrays && !s.store.readers.has(a.Conversation)
 	switch arrays := s.store.dialect.Arrays; {
 	case arrays && s.host == nil:
 		err = s.alone(ctx, func(ctx context.Context, on place, first *sending) (err error) {

@@ -22,7 +22,7 @@ func (p place) appendOnce(ctx context.Context, a *appending, first *sending) (*t
 	}
 	var m moved
 	var numbers string
-	if err := refused(p.row(ctx, p.store.appendText(appendText{len(a.entries) == 1, texts, first != nil}, a.move()), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
+	if err := refused(p.row(ctx, p.store.appendText(appendText{a.own, texts, first != nil}, a.move()), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
 		return nil, err
 	}
 	if err := readArray(numbers, m.numbers[:]); err != nil {
@@ -45,9 +45,9 @@ func readArray(text string, into []int64) (err error) {
 	return nil
 }
 
-// appendText is what the text of it is made of: whether one entry is appended, what is inserted, and whether it is a transaction of its own.
+// appendText is what the text of it is made of: whether the tree is not known to read others, what is inserted, and whether it is a transaction of its own.
 type appendText struct {
-	one      bool
+	own      bool
 	inserted [2]string
 	alone    bool
 }

@@ -66,6 +66,9 @@ func (p place) decide(ctx context.Context, c transcript.Change, clock time.Time)
 	if d.t, err = p.find(ctx, keepTree, c.Conversation); err != nil {
 		return done, err
 	}
+	if d.t.reads() {
+		p.store.readers.add(c.Conversation)
+	}
 	d.facts = transcript.Facts{
 		Transcript: d.t.Transcript, Clock: clock, Known: map[transcript.EntryID]transcript.Known{}, OnPath: map[transcript.EntryID]bool{},
 		Calls: map[transcript.CallAddress]transcript.Call{}, Refs: map[string]transcript.Ref{},
