@@ -56,9 +56,6 @@ type reader struct {
 }
 
 func (r *reader) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
 	if len(r.rest) == 0 && r.err == nil {
 		r.rest, r.err = r.line()
 	}
