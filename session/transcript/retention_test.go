@@ -292,3 +292,24 @@ func TestRetentionInStretches(t *testing.T) {
 		}
 	})
 }
+
+// A round is done once all that was deleted is purged.
+func TestRetentionPurges(t *testing.T) {
+	k := newKept()
+	k.talks(t, "gone", 0)
+	for i := range 20 {
+		k.does(t, transcript.Change{Conversation: "gone", Append: []transcript.NewEntry{say(transcript.KindUser, transcript.EntryID(fmt.Sprint("e", i)), "x")}})
+	}
+	k.does(t, transcript.Change{Conversation: "gone", Status: transcript.Deleted})
+	r, rows := retains(t, transcript.RetentionConfig{Store: k, Limit: 6}), 0
+	for done := false; !done; {
+		got, err := r.Run(t.Context())
+		if err != nil || got.Done != (got.Rows < 6) {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		done, rows = got.Done, rows+got.Rows
+	}
+	if rows < 21 {
+		t.Errorf("%d rows were purged", rows)
+	}
+}

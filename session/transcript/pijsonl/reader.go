@@ -56,9 +56,6 @@ type reader struct {
 }
 
 func (r *reader) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
 	if len(r.rest) == 0 && r.err == nil {
 		r.rest, r.err = r.line()
 	}
@@ -114,11 +111,9 @@ func (f *File) Import(ctx context.Context, s transcript.Store, conversation acce
 	r := &reader{file: f}
 	t, err := transcript.Import(ctx, s, conversation, r)
 	at, ok := errors.AsType[*transcript.LineError](err)
-	switch own, refused := errors.AsType[*transcript.LineError](r.err); {
+	switch {
 	case !ok:
-	case refused: // by the reader
-		at.Line, at.Err = own.Line, own.Err
-	case r.err != nil && !errors.Is(r.err, io.EOF): // it is no line's fault
+	case r.err != nil && !errors.Is(r.err, io.EOF): // the reader knows which line it is, if it is one
 		return t, r.err
 	default:
 		at.Line = f.number(at.Line)

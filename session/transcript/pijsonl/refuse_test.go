@@ -148,6 +148,19 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// A second header is no entry, but pi counts it among the lines of version 1.
+func TestSecondHeader(t *testing.T) {
+	head, say := `{"type":"session","id":"s"}`, `{"type":"message","message":{"role":"user","content":"x"}}`
+	f := opened(t, strings.Join([]string{head, say, head, say, `{"type":"compaction","summary":"s","firstKeptEntryIndex":3}`}, "\n"))
+	store := inMemory()
+	if _, err := f.Import(t.Context(), store, "talk"); err != nil || f.Entries() != 3 {
+		t.Fatalf("%d entries, %v", f.Entries(), err)
+	}
+	if got := all(t, store, "talk")[2].Compaction.FirstKept; got != "line-4" {
+		t.Errorf("it keeps %s, want line-4", got)
+	}
+}
+
 // repeated is a header, and the same line again and again.
 type repeated struct {
 	head, line []byte

@@ -116,6 +116,8 @@ b assistant: text {"text":"hm"}
 		{"a second header, lines that are there already and empty ones are nothing",
 			v3(says("a", "", "1"), `{"type":"session","version":3,"id":"s"}`, "", says("a", "", "1"), " \t", says("b", "a", "2")),
 			"a user: text {\"text\":\"1\"}\nb user: text {\"text\":\"2\"}\n"},
+		{"a parent without a name is none",
+			v3(says("a", "", "1"), strings.Replace(says("b", "", "2"), "null", `""`, 1)), "b user: text {\"text\":\"2\"}\n"},
 		{"a part that this package does not know is one, and none is taken for a call",
 			v3(line("message", "a", "", `"message":{"role":"user","content":[{"type":"sound","data":"AA"},{"type":"tool_call","id":"c"}]}`)),
 			"a user: sound {\"data\":\"AA\"} pi_tool_call {\"id\":\"c\"}\n"},
@@ -155,6 +157,7 @@ func TestPayload(t *testing.T) {
 		{"so is a summary that is no text", line("compaction", "b", "a", `"summary":{"x":1}`), `{"pi":{"summary":{"x":1},"timestamp":"2026-01-02T03:04:06.000Z","type":"compaction"}}`},
 		{"an id of a call that is too long, and what a call has beside, stand under its own", answers("b", "a", `{"type":"toolCall","id":"`+long+`","name":"n","arguments":{},"thoughtSignature":"s"}`), `{"pi":{"message":{"role":"assistant","stopReason":"stop"},"timestamp":"2026-01-02T03:04:06.000Z","type":"message"},"calls":{"` + long[:128] + `#1":{"id":"` + long + `","thoughtSignature":"s"}}}`},
 		{"so does a name of a tool that is none", answers("b", "a", `{"type":"toolCall","id":"c","name":"a\nb","arguments":{}}`), `{"pi":{"message":{"role":"assistant","stopReason":"stop"},"timestamp":"2026-01-02T03:04:06.000Z","type":"message"},"calls":{"c":{"name":"a\nb"}}}`},
+		{"what means something to browsers only is as it was", line("custom", "b", "a", `"data":"<a&b>"`), `{"pi":{"data":"<a&b>","timestamp":"2026-01-02T03:04:06.000Z","type":"custom"}}`},
 		{"numbers keep every digit", line("custom", "b", "a", `"data":12345678901234567890.10`), `{"pi":{"data":12345678901234567890.10,"timestamp":"2026-01-02T03:04:06.000Z","type":"custom"}}`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
