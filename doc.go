@@ -34,6 +34,7 @@
 //	access           may this actor do that? ids, facts, decisions
 //	billing          who pays, may it start, what did it cost? gate and ledger
 //	sandbox          files and processes; the life of one machine
+//	sandbox/policy   what commands may ask for, and how what they said is shown
 //	mount            durable folders, and how they get into a sandbox
 //	session          sessions and conversations: rows, work, upkeep
 //	session/transcript what is said in a conversation, and what waits to be said: a tree of entries, turns, an inbox
