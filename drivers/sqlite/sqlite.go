@@ -149,7 +149,8 @@ func (db *DB) SQL() *sql.DB { return db.sql }
 // has begun and will commit or roll back. A write that is refused leaves the
 // transaction usable and without a trace. The transaction should be immediate
 // (_txlock=immediate, as Open has it): one that has only read so far may find
-// that somebody else has written since, which is a [*BusyError].
+// that somebody else has written since, which is a [*BusyError], and waits for
+// somebody else's lock up to the busy timeout, whatever becomes of its context.
 func (db *DB) In(tx *sql.Tx) *Tx { return &Tx{db.store.In(tx)} }
 
 // Close closes the database, if it was opened by [Open]. One with
