@@ -9,7 +9,8 @@ const DefaultCapture = 1 << 20
 type Captured struct {
 	Exit
 	Out, Err Kept // of Stdout and of Stderr
-	// Lost is how many bytes of both together nobody saw: the reader was too slow for Cmd.OutputLimit.
+	// Lost is how many bytes of both together nobody saw: the reader was too slow for Cmd.OutputLimit. They
+	// are missing wherever they were, and count in Exit only.
 	Lost int64
 }
 
@@ -17,13 +18,13 @@ type Captured struct {
 // out where it is too much. The slices are the caller's.
 type Kept struct {
 	Head, Tail []byte
-	Total      int64 // how many bytes there were, those left out included
+	Total      int64 // how many bytes were read, those left out included
 }
 
 // Cut is how many bytes were left out between Head and Tail.
 func (k Kept) Cut() int64 { return k.Total - int64(len(k.Head)) - int64(len(k.Tail)) }
 
-// Bytes is Head and Tail as one, in a new slice: where Cut is 0, all of the stream.
+// Bytes is Head and Tail as one, in a new slice: where Cut and [Captured].Lost are 0, all of the stream.
 func (k Kept) Bytes() []byte {
 	return append(append(make([]byte, 0, len(k.Head)+len(k.Tail)), k.Head...), k.Tail...)
 }

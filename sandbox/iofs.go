@@ -58,6 +58,9 @@ func (s ioFS) stat(op, name string) (ioInfo, error) {
 		return ioInfo{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
 	info, err := s.f.Stat(s.ctx, name)
+	if told, ok := err.(*fs.PathError); ok { // what it was asked for is what it failed at
+		err = &fs.PathError{Op: op, Path: told.Path, Err: told.Err}
+	}
 	return ioInfo{info, name}, err
 }
 
@@ -73,14 +76,15 @@ func (s ioFS) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
 	}
 	var entries []fs.DirEntry
+	var failed error
 	for info, err := range s.f.ReadDir(s.ctx, name) {
-		if err != nil {
-			return entries, err
+		if failed = err; failed != nil {
+			break
 		}
 		entries = append(entries, fs.FileInfoToDirEntry(ioInfo{info, info.Name}))
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, nil
+	return entries, failed
 }
 
 // ioFile is a file that is open.

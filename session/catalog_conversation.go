@@ -10,7 +10,8 @@ import (
 
 // CloseConversation has nothing said in a conversation any more, for good: [Catalog.SendInput] is
 // ErrConversationClosed then. It is read as before, is in no list of a session, and does not count as one of it. What
-// waits in it still is the host's to see to, as is a turn that is under way. Closing what is closed changes nothing.
+// waits in it still is the host's to see to, as is a turn that is under way: whoever begins turns of what waits looks
+// at ClosedAt first, or takes back what waits once it is closed. Closing what is closed changes nothing.
 //
 // Who may is who may write in it; the errors are those of [Catalog.WriteConversation].
 func (c *Catalog) CloseConversation(ctx context.Context, a access.Actor, id ConversationID) (Conversation, error) {

@@ -122,10 +122,22 @@ func (w *Work) renew(ctx context.Context) {
 	case err == nil:
 		w.lease = l
 		w.held(asked)
+		w.heedTurn(ctx)
 	case errors.Is(err, ErrFenced):
 		w.stop(err)
 	default:
 		w.runner.log.WarnContext(ctx, "lease not renewed", "work", w.id, "session", w.session, "error", err)
+	}
+}
+
+// heedTurn stops the work where the turn that it is for is not had any more.
+func (w *Work) heedTurn(ctx context.Context) {
+	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.current(ctx) })
+	switch {
+	case errors.Is(err, ErrFenced):
+		w.stop(err)
+	case err != nil:
+		w.runner.log.WarnContext(ctx, "turn not looked at", "work", w.id, "conversation", w.conversation, "error", err)
 	}
 }
 

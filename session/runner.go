@@ -57,7 +57,7 @@ type WorkRequest struct {
 	Conversation ConversationID
 	Session      ID
 	// Turn is the fence of the turn of the Conversation that the work is for, such as a transcript.Turn has, by whose
-	// context it is best opened, so that it ends with it. What the work has started is then ended by whoever takes that turn over,
+	// context it is best opened, so that it ends with it at once, and else as it next renews itself. What the work has started is then ended by whoever takes that turn over,
 	// before anything else: see [Keeper.EndTurns]. 0: it is for no turn, and nobody does. Where the turn is not had any more that is ErrFenced.
 	Turn int64
 	// AgentName labels the agent of the conversation in paths. Empty: its id.

@@ -16,9 +16,9 @@ const worksBatch = 200
 // were opened; see [WorkRequest].Turn. It returns nil once none of that runs for certain. It is for who has a later turn, for
 // whom no work for an earlier one can be opened any more: transcript.TurnsConfig.EndProcesses does well to be this.
 //
-// A work of this very process is stopped, with ErrFenced; another's stops by itself as it loses its turn, and meanwhile what it
-// has started is ended from here. None of them is accounted for or given back by this: its holder sees to that, or a Keeper once its lease
-// has run out. What is Detached, and whose work was closed in good order, was meant to run on, and does.
+// A work of this very process is stopped, with ErrFenced; another's stops with the context that it was opened by, where that is the
+// turn's, and else as it next renews itself. What it has started until now is ended from here. None of them is accounted for or given back by this: its holder sees to that, or a Keeper once its lease
+// has run out. What is Detached, and whose work was closed and accounted for, was meant to run on, and does.
 //
 // *ElsewhereError: its machine lives on another host, where it can be asked for again. ErrUnavailable: a provider does not answer, or
 // can't end what runs in a machine that is awake; or a machine is on its way out, and it isn't proven that it is gone. What
@@ -93,18 +93,18 @@ func (r *Runner) fence(ctx context.Context, conversation ConversationID, through
 	return nil
 }
 
-// current refuses a work, which is about to begin, for a turn that was lost
-// while it was opened: whoever has taken that over looks for it no more.
-func (o *opening) current(ctx context.Context) error {
-	if o.turn == 0 {
+// current refuses a work for a turn that was lost, while it was opened or since:
+// whoever has taken that over looks for it no more.
+func (w *Work) current(ctx context.Context) error {
+	if w.turn == 0 {
 		return nil
 	}
-	held, err := o.runner.leases.Held(ctx, LeaseTurn, string(o.conversation))
-	if err == nil && held.Fence == o.turn {
+	held, err := w.runner.leases.Held(ctx, LeaseTurn, string(w.conversation))
+	if err == nil && held.Fence == w.turn {
 		return nil
 	}
 	if err == nil || errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: turn %d of %s", ErrFenced, o.turn, o.conversation)
+		return fmt.Errorf("%w: turn %d of %s", ErrFenced, w.turn, w.conversation)
 	}
 	return err
 }

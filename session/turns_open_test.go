@@ -2,9 +2,12 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
 
@@ -88,6 +91,33 @@ func TestOpenForATurn(t *testing.T) {
 			})
 		}
 	}
+
+	inWorld(t, "a work for a turn that is lost stops as it next renews itself, by whosever context it was opened", immediate, func(t *testing.T, w *world) {
+		r := w.replica()
+		_, v := r.spawn(ann)
+		one := w.turn(v.ID)
+		wk, free := r.mustWork(ann, inTurn(one)), r.mustWork(ann, inConversation(v.ID))
+		time.Sleep(time.Minute)
+		if err := wk.Context().Err(); err != nil {
+			t.Fatalf("while the turn is had: %v", context.Cause(wk.Context()))
+		}
+		w.turn(v.ID)
+		time.Sleep(21 * time.Second)
+		if cause := context.Cause(wk.Context()); !errors.Is(cause, session.ErrFenced) {
+			t.Errorf("it has ended with %v", cause)
+		}
+		if _, err := wk.Sandbox().Start(t.Context(), sandbox.Cmd{Argv: []string{"true"}}); !errors.Is(err, sandbox.ErrClosed) {
+			t.Errorf("it starts something: %v", err)
+		}
+		if err := free.Context().Err(); err != nil {
+			t.Errorf("a work for no turn has ended: %v", context.Cause(free.Context()))
+		}
+		closeWork(t, free)
+		if rep, err := wk.Close(t.Context()); err != nil || rep.Used < time.Minute || rep.Used > 81*time.Second {
+			t.Errorf("it is accounted for: %+v, %v", rep, err)
+		}
+		w.wantSlotsFree()
+	})
 
 	inWorld(t, "a work does not begin where nobody can say whether its turn is had still", immediate, func(t *testing.T, w *world) {
 		r := w.replica(func(c *session.Config) { c.Leases = blindLeases{c.Leases} })

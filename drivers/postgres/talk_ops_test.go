@@ -81,7 +81,7 @@ func talkWrites(chat access.ConversationID) map[string]func(ctx context.Context,
 			return err
 		},
 		"delete": func(ctx context.Context, on stores) error {
-			return change(ctx, on, transcript.Change{Status: transcript.Deleted})
+			return change(ctx, on, transcript.Change{Status: transcript.Deleted, CancelWaiting: true})
 		},
 		"purge": func(ctx context.Context, on stores) error {
 			_, err := on.Transcripts().Purge(ctx, 100)

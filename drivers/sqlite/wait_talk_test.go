@@ -73,7 +73,7 @@ func chatting(t *testing.T, db *sqlite.DB) []talkWrite {
 			return err
 		}},
 		{"delete", func(ctx context.Context) error {
-			return commit(ctx, transcript.Change{Conversation: common, Status: transcript.Deleted})
+			return commit(ctx, transcript.Change{Conversation: common, Status: transcript.Deleted, CancelWaiting: true})
 		}},
 	}
 }

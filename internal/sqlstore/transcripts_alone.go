@@ -27,6 +27,7 @@ func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on 
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
 	defer cancel()
 	first := &sending{hold: context.AfterFunc(ctx, cancel)}
+	defer first.hold() // where nothing was sent, ctx would keep it as long as it lasts
 	err := do(whole, place{view: s.view}, first)
 	switch d := s.store.dialect; {
 	case err == nil:

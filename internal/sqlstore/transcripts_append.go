@@ -144,7 +144,7 @@ func (a *appending) args(s *store) []any {
 		expect = string(a.Expect.Entry)
 	}
 	args := make([]any, 0, 40)
-	args = append(args, n, a.ids[n-1])
+	args = append(args, int64(n), a.ids[n-1])
 	args = append(args, usageArgs(a.usage)...)
 	args = append(args, a.bytes, a.open, s.own(), string(a.Conversation), a.Fence, expect, a.Version, a.MaxBytes)
 	if !a.own {

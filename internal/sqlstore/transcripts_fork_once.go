@@ -76,6 +76,7 @@ func (s transcripts) forkOnce(ctx context.Context, f transcript.Fork) (row trans
 	if err != nil {
 		return transcript.Transcript{}, s.said(err)
 	}
+	s.store.readers.add(f.To)
 	return row, nil
 }
 

@@ -14,7 +14,7 @@ type readers struct {
 	all map[access.ConversationID]bool
 }
 
-// mostReaders is how many of them are remembered. Then it begins anew.
+// mostReaders is how many of them are remembered. Then some are forgotten, whichever.
 const mostReaders = 4096
 
 func (r *readers) has(c access.ConversationID) bool {
@@ -29,8 +29,14 @@ func (r *readers) add(c access.ConversationID) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.all == nil || len(r.all) >= mostReaders {
+	if r.all == nil {
 		r.all = map[access.ConversationID]bool{}
+	}
+	for other := range r.all {
+		if len(r.all) < mostReaders {
+			break
+		}
+		delete(r.all, other)
 	}
 	r.all[c] = true
 }

@@ -26,12 +26,9 @@ func notPublic() []netip.Prefix {
 		netip.MustParsePrefix("192.88.99.0/24"),
 		netip.MustParsePrefix("198.18.0.0/15"), // measurements
 		netip.MustParsePrefix("240.0.0.0/4"),   // and broadcast
-		netip.MustParsePrefix("100::/64"),
-		netip.MustParsePrefix("2001::/23"), // Teredo and others
+		netip.MustParsePrefix("2001::/23"),     // Teredo and others
 		netip.MustParsePrefix("2001:db8::/32"),
 		netip.MustParsePrefix("3fff::/20"),
-		netip.MustParsePrefix("5f00::/16"),
-		netip.MustParsePrefix("fec0::/10"),
 	}
 }
 
@@ -49,11 +46,12 @@ func internal(a netip.Addr) bool {
 	if four, ok := embedded(a); ok {
 		return internal(four)
 	}
-	return false
+	// Of IPv6 nothing else is given out to be reached by all.
+	return a.Is6() && !netip.MustParsePrefix("2000::/3").Contains(a)
 }
 
-// embedded is the IPv4 address that a gateway makes of an IPv6 one: by 6to4,
-// by NAT64 with the well-known prefix or a local one, and as it was once written.
+// embedded is the IPv4 address that a gateway makes of an IPv6 one: by 6to4, and
+// by NAT64 with the well-known prefix.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
@@ -62,7 +60,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	switch {
 	case b[0] == 0x20 && b[1] == 0x02:
 		return netip.AddrFrom4([4]byte(b[2:6])), true
-	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("64:ff9b:1::/48").Contains(a), netip.MustParsePrefix("::/96").Contains(a):
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a):
 		return netip.AddrFrom4([4]byte(b[12:16])), true
 	}
 	return netip.Addr{}, false

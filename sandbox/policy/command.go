@@ -95,7 +95,7 @@ func (i Instead) begins(command string) bool {
 func word(text, w string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(text, w)
 	if next, _ := utf8.DecodeRuneInString(rest); ok && rest != "" {
-		ok = next != '-' && next != '_' && !isLetter(next)
+		ok = !strings.ContainsRune("-_=./", next) && !isLetter(next)
 	}
 	return rest, ok
 }

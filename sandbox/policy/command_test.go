@@ -54,6 +54,9 @@ func TestCommands(t *testing.T) {
 		{"of IPv6", git, "curl -g 'http://[fd00:ec2::254]/latest'", policy.MetadataAddress},
 		{"by name", git, "curl http://Metadata.Google.Internal/", policy.MetadataAddress},
 		{"of containers", git, "curl http://169.254.170.2/v2", policy.MetadataAddress},
+		{"right after the letter of an option", git, "curl -x169.254.169.254:80", policy.MetadataAddress},
+		{"of the platform of Azure", git, "curl 168.63.129.16", policy.MetadataAddress},
+		{"a name that only begins like it passes", git, "curl https://metadata.google.internal.example/ x-metadata.goog", ""},
 		{"after much that is none", git, "x=" + strings.Repeat("a", 200) + ":169.254.169.254", policy.MetadataAddress},
 		{"an address beside it passes", git, "ping 169.254.169.253", ""},
 		{"a longer number passes", git, "echo 28520391660", ""},
@@ -67,7 +70,8 @@ func TestCommands(t *testing.T) {
 		{"a verb that goes on passes", git, "git push-all", ""},
 		{"a program that goes on passes", git, "gh-pages build; ghost; gh_x", ""},
 		{"in the middle of a command it passes", git, "echo git push", ""},
-		{"as part of a path it passes", git, "./gh list", ""},
+		{"as part of a path it passes", git, "./gh list; gh/x; gh.txt", ""},
+		{"an assignment passes", git, "gh=1 true", ""},
 		{"of no program there is nothing", policy.Commands{Instead: []policy.Instead{{Hint: "never"}}}, "true", ""},
 	} {
 		if got := reason(t, c.policy.Check(c.script)); got != c.want {

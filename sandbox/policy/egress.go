@@ -124,8 +124,11 @@ func CheckHost(rules []Rule, host string) error {
 		}
 		return verdict(rules, "*")
 	}
-	if !isName(host) {
+	switch {
+	case !isName(host):
 		return refused(HostNotAHostname, "This is not the name of a host.")
+	case !strings.Contains(host, "."), below(host, "localhost"): // which are resolved on the spot
+		return refused(AddressInternal, "The sandbox may not connect to internal addresses.")
 	}
 	for suffix := host; ; {
 		if suffix == host {

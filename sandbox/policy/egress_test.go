@@ -65,6 +65,8 @@ func TestCheckHost(t *testing.T) {
 		{"metadata as a number", "2852039166", policy.AddressInternal, policy.AddressInternal, policy.AddressInternal},
 		{"this machine, as a resolver reads it", "0x7f.1", policy.AddressInternal, policy.AddressInternal, policy.AddressInternal},
 		{"this machine in IPv6", "[::1]", policy.AddressInternal, policy.AddressInternal, policy.AddressInternal},
+		{"a name of one label", "db", policy.AddressInternal, policy.AddressInternal, policy.AddressInternal},
+		{"this machine by name", "x.localhost", policy.AddressInternal, policy.AddressInternal, policy.AddressInternal},
 		{"what is no name", "a b", policy.HostNotAHostname, policy.HostNotAHostname, policy.HostNotAHostname},
 		{"nothing", "", policy.HostNotAHostname, policy.HostNotAHostname, policy.HostNotAHostname},
 		{"with a port", "github.com:443", policy.HostNotAHostname, policy.HostNotAHostname, policy.HostNotAHostname},
@@ -94,6 +96,7 @@ func TestCheckAddress(t *testing.T) {
 		"0.0.0.0", "10.1.2.3", "100.64.0.1", "100.100.100.200", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.0.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1",
 		"::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1", "2001::1", "fec0::1",
 		"::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a9fe:a9fe::1", "::127.0.0.1",
+		"168.63.129.16", "::ffff:0:a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00:808:808", "64:ff9b:1::808:808", "4000::1", "100::1", "5f00::1",
 	} {
 		if reason(t, policy.CheckAddress(netip.MustParseAddr(a))) != policy.AddressInternal {
 			t.Errorf("%s passes", a)

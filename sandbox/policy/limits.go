@@ -37,7 +37,7 @@ func (l Limits) Time(asked time.Duration) time.Duration {
 			asked = DefaultTimeout
 		}
 	}
-	return max(MinTimeout, min(asked, most))
+	return min(max(MinTimeout, asked), most)
 }
 
 // Bytes is how many bytes of output are shown.

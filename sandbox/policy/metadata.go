@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,9 +12,11 @@ import (
 func metadata(a netip.Addr) bool {
 	switch a.Unmap().WithZone("") {
 	case netip.AddrFrom4([4]byte{169, 254, 169, 254}), // AWS, Google Cloud, Azure, OpenStack and others
-		netip.AddrFrom4([4]byte{169, 254, 170, 2}),                                // of containers on AWS
+		netip.AddrFrom4([4]byte{169, 254, 170, 2}), netip.AddrFrom4([4]byte{169, 254, 170, 23}), // of containers on AWS
 		netip.AddrFrom4([4]byte{100, 100, 100, 200}),                              // Alibaba Cloud
-		netip.AddrFrom16([16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 14: 0x02, 15: 0x54}): // AWS
+		netip.AddrFrom4([4]byte{168, 63, 129, 16}),                                // the platform of Azure, at a public address
+		netip.AddrFrom16([16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 14: 0x02, 15: 0x54}), // AWS
+		netip.AddrFrom16([16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 15: 0x23}):           // of containers on AWS
 		return true
 	}
 	return false
@@ -27,15 +30,16 @@ func metadataNames() []string { return []string{"metadata.google.internal", "met
 // hexadecimal, and the last may stand for several.
 func namesMetadata(text string) bool {
 	text = strings.ToLower(text)
-	for _, name := range metadataNames() {
-		if strings.Contains(text, name) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isLetter(r) && r != '-' && r != '_' && r != '.' }) {
+		if slices.Contains(metadataNames(), strings.Trim(word, ".")) {
 			return true
 		}
 	}
 	for _, token := range strings.FieldsFunc(text, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r == 'x' || r == '.' || r == ':')
 	}) {
-		if tokenNamesMetadata(token) {
+		// What is right before it may be the letter of an option.
+		if tokenNamesMetadata(token) || tokenNamesMetadata(strings.TrimLeft(token, "abcdefx")) {
 			return true
 		}
 	}

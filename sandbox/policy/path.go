@@ -30,7 +30,7 @@ func Path(root, p string) (string, error) {
 	switch {
 	case strings.TrimSpace(p) == "":
 		return "", refused(EmptyPath, "The path is empty.")
-	case strings.HasPrefix(p, "/"), strings.HasPrefix(p, `\`), len(p) > 1 && p[1] == ':' && isLetter(rune(p[0])):
+	case strings.HasPrefix(p, "/"), strings.HasPrefix(p, `\`), len(p) > 1 && p[1] == ':' && (p[0]|0x20 >= 'a' && p[0]|0x20 <= 'z'):
 		return "", refused(AbsolutePath, "The path is absolute and does not lie in the working directory.")
 	}
 	for segment := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '\\' }) {

@@ -30,6 +30,7 @@ func TestPath(t *testing.T) { // T-96
 		{"another absolute path", "/etc/passwd", "", policy.AbsolutePath},
 		{"of Windows", `C:\x`, "", policy.AbsolutePath},
 		{"of Windows, with slashes", "c:/x", "", policy.AbsolutePath},
+		{"a digit is no drive", "1:30.txt", "1:30.txt", ""},
 		{"of a share", `\\host\x`, "", policy.AbsolutePath},
 		{"climbing", "../x", "", policy.PathClimbs},
 		{"climbing out of the root", "/workspace/../etc", "", policy.PathClimbs},

@@ -63,6 +63,7 @@ func TestLimits(t *testing.T) {
 		{"as asked", policy.Limits{}, 30 * time.Second, 30 * time.Second},
 		{"no more than allowed", policy.Limits{}, time.Hour, 200 * time.Second},
 		{"no more than the host allows", policy.Limits{MaxTimeout: time.Minute}, 0, time.Minute},
+		{"also where that is less than a second", policy.Limits{MaxTimeout: time.Millisecond}, 0, time.Millisecond},
 		{"a second at least", policy.Limits{}, time.Millisecond, time.Second},
 		{"also of less than nothing", policy.Limits{}, -time.Hour, time.Second},
 	} {

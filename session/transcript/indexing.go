@@ -23,7 +23,7 @@ type IndexingConfig struct {
 }
 
 // Indexing keeps the words of what was said, so that whoever searches need not wait for it: of all
-// transcripts, a stretch at a time. Several may be at it, in several processes. All methods may be called concurrently; runs of one
+// transcripts, a stretch at a time, which takes a few reads of each. Several may be at it, in several processes. All methods may be called concurrently; runs of one
 // come one after the other.
 type Indexing struct {
 	store Store

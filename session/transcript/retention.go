@@ -17,7 +17,7 @@ type RetentionConfig struct {
 	// Store keeps the transcripts. Required.
 	Store Store
 	// Inbox, where it is given, is asked whether an input waits before Allow is asked of what would be archived. What
-	// an input waits in is left alone in any case.
+	// an input waits in is left alone in any case; one that has expired waits until it is put away, as [Turns.Recover] does.
 	Inbox Inbox
 	// Facts is how long what happened can be told by [Store.Since]; inputs that are done with go with that, see [Store.Forget].
 	Facts time.Duration
@@ -51,6 +51,7 @@ type Retention struct {
 	mu    sync.Mutex
 	rule  int // of the round that is under way
 	round round
+	ended bool // a round has, since everything was done
 }
 
 // retentionRule is what becomes of what was left alone for so long; to is empty where facts are forgotten.
@@ -135,11 +136,14 @@ func (r *Retention) Run(ctx context.Context) (done Retained, err error) {
 		}
 		r.rule++
 	}
+	if r.rule == len(r.rules) { // whatever is left to be purged, the next round begins
+		r.rule, r.ended = 0, true
+	}
 	if err == nil {
 		err = r.purge(ctx, &done)
 	}
-	if done.Done = done.Done && r.rule == len(r.rules); done.Done {
-		r.rule = 0
+	if done.Done = done.Done && r.ended; done.Done {
+		r.ended = false
 	}
 	return done, errors.Join(append(r.round.failed, err)...)
 }
@@ -158,6 +162,13 @@ func (r *Retention) become(ctx context.Context, t Transcript, to Status, done *R
 		if ok, err := r.allow(ctx, t, to); err != nil || !ok {
 			return err
 		}
+	}
+	// Not everything that is done to it raises its version, and an import that begins anew has the same.
+	switch now, err := r.store.Load(ctx, t.Conversation); {
+	case err != nil:
+		return still(err)
+	case now.InTurn || now.LastSeq != t.LastSeq || !now.CreatedAt.Equal(t.CreatedAt) || !now.UpdatedAt.Equal(t.UpdatedAt):
+		return nil
 	}
 	change := Change{Conversation: t.Conversation, Status: to, Version: t.Version, CancelWaiting: to == Deleted}
 	switch _, err := r.store.Commit(ctx, change); {

@@ -50,6 +50,72 @@ func TestRetentionOfWhatGoesOn(t *testing.T) {
 	})
 }
 
+// What is done to a transcript while the host is asked about it counts, though it raises no version.
+func TestRetentionOfWhatWasTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept()
+		k.talks(t, "labelled", 1)
+		k.talks(t, "imported", 1)
+		k.does(t, transcript.Change{Conversation: "imported", Status: transcript.Deleted})
+		begins := func() {
+			if _, err := k.Create(t.Context(), "imported"); err != nil {
+				t.Fatal(err)
+			}
+			k.does(t, transcript.Change{Conversation: "imported", Status: transcript.Importing})
+		}
+		begins()
+		time.Sleep(30 * day)
+		got, err := retains(t, transcript.RetentionConfig{Store: k, Archive: day, Allow: func(_ context.Context, row transcript.Transcript, _ transcript.Status) (bool, error) {
+			if row.Conversation == "imported" {
+				k.does(t, transcript.Change{Conversation: "imported", Status: transcript.Deleted})
+				begins()
+				return true, nil
+			}
+			k.does(t, transcript.Change{Conversation: "labelled", Labels: []transcript.LabelChange{{Entry: "a", Label: "wanted"}}})
+			return true, nil
+		}}).Run(t.Context())
+		if err != nil || len(got.Archived)+len(got.Deleted) > 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if k.status(t, "labelled") != transcript.Active || k.status(t, "imported") != transcript.Importing {
+			t.Errorf("they are %s and %s", k.status(t, "labelled"), k.status(t, "imported"))
+		}
+	})
+}
+
+// However much is deleted, and by whomever, what grows old meanwhile is archived: nothing waits until all is purged.
+func TestRetentionGoesOnWhileMuchIsPurged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 6
+		k := newKept()
+		r := retains(t, transcript.RetentionConfig{Store: k, Archive: day, Limit: limit})
+		more := func(run int) {
+			for i := range 4 {
+				c := access.ConversationID(fmt.Sprintf("gone %02d %d", run, i))
+				k.talks(t, c, 5)
+				k.does(t, transcript.Change{Conversation: c, Status: transcript.Deleted})
+			}
+		}
+		for run := range 5 { // a round ends, and what is to be purged grows
+			more(run)
+			if got, err := r.Run(t.Context()); err != nil || got.Done || got.Rows < limit {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+		}
+		k.talks(t, "old", 1)
+		time.Sleep(2 * day)
+		for run := range 3 {
+			more(10 + run)
+			if _, err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if k.status(t, "old") != transcript.Archived {
+			t.Errorf("what has grown old is %s", k.status(t, "old"))
+		}
+	})
+}
+
 // One that it fails with keeps it from no other, and is named; where all fail it stops, and goes on behind those.
 func TestRetentionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,6 +22,9 @@ func TagOf(conversation access.ConversationID, fence int64) string {
 // worked in through sessions. What was started through a session's work has the work's tag instead, and is not found by
 // this: where the work was opened for the turn, session.Keeper.EndTurns ends it, in whichever machine that is. Else it ends with
 // the work, or is ended once the work's lease has run out.
+//
+// Of a transcript that was deleted and made anew it may be asked with another fence than that which the last turn had: what is
+// Detached is ended before such a one is deleted.
 func EndOlder(ctx context.Context, r sandbox.Reaper, machine sandbox.Ref, conversation access.ConversationID, last int64) error {
 	return r.Reap(ctx, machine, TagOf(conversation, last))
 }

@@ -144,6 +144,9 @@ func (m *making) assistant() error {
 	if !ok {
 		return nil
 	}
+	if len(blocks) > transcript.MaxParts { // before anything is looked for among them
+		return &transcript.LimitError{Of: "parts in an entry", Max: transcript.MaxParts}
+	}
 	m.Kind = transcript.KindAssistant
 	delete(m.message, "content")
 	calls, nth := m.nodes[m.i].calls, 0

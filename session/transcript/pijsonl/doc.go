@@ -11,8 +11,9 @@
 // # What becomes of it
 //
 // Each line becomes one entry, with the same id (in version 1 "line-" and its number), the same parent
-// and, where the line is the last, the head. Nothing is lost: what of a line is not a part, a
-// call, a summary or a sum of tokens here is in the entry's payload, an object with the line under "pi".
+// and, where the line is the last, the head. What of a line is not a part, a
+// call, a summary or a sum of tokens here is in the entry's payload, an object with the line under "pi": nothing is lost but
+// where the line stood, which its entry's place tells, and line breaks at the end of what a command has put out.
 //
 //   - What a user and the model say are messages with the same parts, thinking and images among them. What an extension has said
 //     for the model, and commands that the user has run, are [transcript.KindContext].
@@ -32,5 +33,5 @@
 // place in the tree, or has the id of another, is a *transcript.LineError that tells its number. [Options.Skip] has them left out.
 //
 // A file is read twice: [Open] finds out what stands where, which is all that is kept of it, and what is made of a
-// line is read when its turn comes. So it takes about 200 bytes of memory for a line, and those of one entry.
+// line is read when its turn comes. So it takes about 200 bytes of memory for a line, what the ids of its calls take, and those of one entry.
 package pijsonl

@@ -25,7 +25,8 @@ var ErrVersion = access.NewSentinel("pijsonl: unknown version", 422, "unknown_ve
 type Options struct {
 	// Actor is who has said what the user has; empty: nobody in particular.
 	Actor access.UserID
-	// Skip is told of each line that would be refused, and why. It returns true
+	// Skip is told of each line that can't be read or has no place, and why; not of what only a store refuses, as JSON that is
+	// nested too deep. It returns true
 	// to go on as pi does: without that line, or where only the entry that it follows is not there, with
 	// another root. nil: nothing is left out. It is called in the order of the lines, by Open alone.
 	Skip func(line int, err error) bool

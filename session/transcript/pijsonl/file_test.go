@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -108,6 +109,7 @@ func TestImportRefused(t *testing.T) {
 	for what, bad := range map[string]string{
 		"too deep":       line("custom", "b", "a", `"data":`+deep),
 		"too many parts": answers("b", "a", many),
+		"too many calls": answers("b", "a", slices.Repeat([]string{`{"type":"toolCall","id":"c","name":"x"}`}, 100_000)...), // of which none is looked for
 	} {
 		text := v3(says("a", "", "hello"), says("a", "", "hello"), "", bad, says("c", "b", "more"))
 		store := inMemory()

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"strings"
+
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // look finds out what has to be known of an entry before others are made.
@@ -14,7 +16,7 @@ func (s *scan) look(n *node, f fields, kind string, i int32) (said uint64, err e
 		m := f.object("message")
 		switch m.text("role") {
 		case "assistant":
-			if blocks, ok := blocksOf(m["content"]); ok {
+			if blocks, ok := blocksOf(m["content"]); ok && len(blocks) <= transcript.MaxParts { // else it can't be imported
 				n.calls = callsOf(blocks)
 			}
 			if len(n.calls) > 0 {
@@ -76,10 +78,8 @@ func (s *scan) compaction(n *node, f fields) {
 		if json.Unmarshal(f["firstKeptEntryIndex"], &from) != nil || !f.has("firstKeptEntryIndex") || from < 0 {
 			return
 		}
-		for ; from < len(s.order); from++ { // of lines, and the header is one of them
-			if n.kept = s.order[from]; n.kept != none {
-				return
-			}
+		if from < len(s.order) && s.order[from] < int32(len(s.nodes)) { // of lines, and the header is one of them
+			n.kept = s.order[from]
 		}
 		return
 	}

@@ -114,11 +114,20 @@ func (f *File) Import(ctx context.Context, s transcript.Store, conversation acce
 	switch {
 	case !ok:
 	case r.err != nil && !errors.Is(r.err, io.EOF): // the reader knows which line it is, if it is one
-		return t, r.err
+		return t, errors.Join(r.err, undone(err))
 	default:
 		at.Line = f.number(at.Line)
 	}
 	return t, err
+}
+
+// undone is what an import failed with after the line that it failed at: to throw away what was there.
+func undone(err error) error {
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	return errors.Join(all.Unwrap()[1:]...)
 }
 
 // number is that of the line of which a line of the reader was made.

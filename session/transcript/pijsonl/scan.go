@@ -19,7 +19,7 @@ type scan struct {
 	ids   map[string]int32
 	skip  func(int, error) bool
 	begun bool    // the header was read
-	order []int32 // in version 1: what stands on each line that has something, none for a header
+	order []int32 // in version 1: what stands on each line that has something; for a header the entry that comes next
 }
 
 func (s *scan) all(size int64) error {
@@ -101,7 +101,7 @@ func (s *scan) begin(f fields, n node, text []byte) error {
 		}
 	}
 	s.begun = true
-	s.order = append(s.order, none)
+	s.order = append(s.order, 0)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (s *scan) entry(n node, f fields) error {
 	case kind == "":
 		return fmt.Errorf("%w: it has no type", errForm)
 	case kind == "session": // pi has written some twice
-		s.order = append(s.order, none)
+		s.order = append(s.order, int32(len(s.nodes)))
 		return nil
 	case len(s.nodes) == MaxEntries:
 		return &transcript.LimitError{Of: "entries in a session file", Max: MaxEntries}
