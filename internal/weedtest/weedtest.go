@@ -127,11 +127,15 @@ func (s *Server) start() {
 	}
 	s.issuer = httptest.NewServer(http.HandlerFunc(s.serveKeys))
 	s.access.Issuer = s.issuer.URL
-	if s.dir, s.err = os.MkdirTemp("", "weed"); s.err != nil {
-		return
-	}
-	// Somebody else may take a port before the server does. It then ends, and is given others.
+	// Somebody else may take a port before the server does. It then ends, and is given others, and a
+	// folder of its own: in the old one its parts would remember each other at other ports.
 	for range 3 {
+		if s.dir != "" {
+			_ = os.RemoveAll(s.dir)
+		}
+		if s.dir, s.err = os.MkdirTemp("", "weed"); s.err != nil {
+			return
+		}
 		if s.ports, s.err = freePorts(); s.err != nil {
 			return
 		}

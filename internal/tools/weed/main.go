@@ -30,6 +30,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	// By itself it takes no new kinds of files any more once a part remembers another cluster, as after
+	// a start at other ports. There is but one here.
+	util.GetViper().Set("master.volume_growth.freeze_on_topology_mismatch", false)
 	util.SetOutboundLocalIP(o.bind)
 	http.InitGlobalHttpClient()
 	for _, start := range []struct {
