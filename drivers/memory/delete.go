@@ -67,11 +67,9 @@ func (tx *commit) deleteSandbox(of owner) {
 
 // working reports whether a work lease names the sandbox, expired or not.
 func (db *DB) working(id sandbox.ID) bool {
-	for on, held := range db.leases {
-		for _, l := range held {
-			if on.kind == session.LeaseWork && l.Sandbox == id {
-				return true
-			}
+	for l := range db.allLeases() {
+		if l.Kind == session.LeaseWork && l.Sandbox == id {
+			return true
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -101,11 +102,9 @@ func (s leaseStore) Expired(ctx context.Context, limit int) ([]session.Lease, er
 	defer db.mu.Unlock()
 	now := db.clock()
 	var found []session.Lease
-	for on, held := range db.leases {
-		for _, l := range held {
-			if on.kind == session.LeaseWork && !live(l, now) {
-				found = append(found, l)
-			}
+	for l := range db.allLeases() {
+		if l.Kind == session.LeaseWork && !live(l, now) {
+			found = append(found, l)
 		}
 	}
 	slices.SortFunc(found, func(a, b session.Lease) int {
@@ -130,11 +129,9 @@ func (s leaseStore) Works(ctx context.Context, conversation session.Conversation
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	var found []session.Lease
-	for on, held := range db.leases {
-		for _, l := range held {
-			if on.kind == session.LeaseWork && l.Conversation == conversation && 0 < l.Turn && l.Turn <= through && order(l, after) > 0 {
-				found = append(found, l)
-			}
+	for l := range db.allLeases() {
+		if l.Kind == session.LeaseWork && l.Conversation == conversation && 0 < l.Turn && l.Turn <= through && order(l, after) > 0 {
+			found = append(found, l)
 		}
 	}
 	slices.SortFunc(found, order)
@@ -166,11 +163,9 @@ func (s leaseStore) Forget(ctx context.Context, unused time.Duration, limit int)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	var found []session.Lease
-	for on, held := range db.leases {
-		for _, l := range held {
-			if on.kind != session.LeaseWork && !db.clock().Before(l.Until.Add(unused)) {
-				found = append(found, l)
-			}
+	for l := range db.allLeases() {
+		if l.Kind != session.LeaseWork && !db.clock().Before(l.Until.Add(unused)) {
+			found = append(found, l)
 		}
 	}
 	slices.SortFunc(found, func(a, b session.Lease) int {
@@ -200,14 +195,25 @@ func (db *DB) keep(l, asked session.Lease, now time.Time) session.Lease {
 // slots are the sessions that payer's work leases are on, expired or not.
 func (db *DB) slots(payer access.UserID) map[string]bool {
 	names := map[string]bool{}
-	for on, held := range db.leases {
-		for _, l := range held {
-			if on.kind == session.LeaseWork && l.Payer == payer {
-				names[on.name] = true
-			}
+	for l := range db.allLeases() {
+		if l.Kind == session.LeaseWork && l.Payer == payer {
+			names[l.Name] = true
 		}
 	}
 	return names
+}
+
+// allLeases are the leases of all kinds and names, expired or not.
+func (db *DB) allLeases() iter.Seq[session.Lease] {
+	return func(yield func(session.Lease) bool) {
+		for _, held := range db.leases {
+			for _, l := range held {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func live(l session.Lease, now time.Time) bool { return now.Before(l.Until) }

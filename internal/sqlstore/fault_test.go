@@ -81,20 +81,10 @@ func TestContextEndsMidway(t *testing.T) {
 		c.Delete = []session.Address{{Session: old.Session.ID}}
 		c.Limits = []session.Limit{{Kind: session.SessionsPerOwner, Scope: "alice", Max: 5}}
 
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := false
-		spy.reset(func(i int) {
-			if i == n {
-				ended = true
-				cancel()
-			}
-		}, nil)
-		_, err := db.Sessions().Commit(ctx, c)
-		cancel()
-		spy.reset(nil, nil)
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("statement %d: %v", n, err)
-		}
+		ended, err := spy.givenUp(t, n, func(ctx context.Context) error {
+			_, err := db.Sessions().Commit(ctx, c)
+			return err
+		})
 		_, loaded := db.Sessions().Load(t.Context(), session.Address{Session: c.Session.ID, Conversation: c.Conversation.ID})
 		_, gone := db.Sessions().Load(t.Context(), session.Address{Session: old.Session.ID})
 		if written := err == nil; written != (loaded == nil) || written == (gone == nil) || written != (len(outbox(t, db.Sessions())) == 1) {

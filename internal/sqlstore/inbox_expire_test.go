@@ -2,7 +2,6 @@ package sqlstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -70,20 +69,7 @@ func TestExpiryIsOneCommit(t *testing.T) {
 			db, spy := spied(t, nil)
 			admits(t, db, "a")
 			late(t, db, "x", "y", "z")
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := false
-			spy.reset(func(i int) {
-				if i == n {
-					ended = true
-					cancel()
-				}
-			}, nil)
-			err := do(ctx, db)
-			cancel()
-			spy.reset(nil, nil)
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Fatalf("%s, statement %d: %v", what, n, err)
-			}
+			ended, err := spy.givenUp(t, n, func(ctx context.Context) error { return do(ctx, db) })
 			if gone := putAway(t, db, fmt.Sprintf("%s, statement %d", what, n), 3); (gone > 0) != (err == nil) {
 				t.Errorf("%s, statement %d: %d have expired, and the answer is %v", what, n, gone, err)
 			}

@@ -70,20 +70,10 @@ func TestPromotionIsOneCommit(t *testing.T) {
 	for n := 1; ; n++ {
 		db, spy := spied(t, nil)
 		admits(t, db, "a")
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := false
-		spy.reset(func(i int) {
-			if i == n {
-				ended = true
-				cancel()
-			}
-		}, nil)
-		_, err := db.Transcripts().Commit(ctx, promote)
-		cancel()
-		spy.reset(nil, nil)
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("statement %d: %v", n, err)
-		}
+		ended, err := spy.givenUp(t, n, func(ctx context.Context) error {
+			_, err := db.Transcripts().Commit(ctx, promote)
+			return err
+		})
 		if promoted(t, db, fmt.Sprint("statement ", n)) != (err == nil) {
 			t.Errorf("statement %d: Commit answers %v", n, err)
 		}

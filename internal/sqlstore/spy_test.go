@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -49,6 +50,26 @@ func (s *spy) reset(before func(n int), commit func(func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.before, s.commit = nil, before, commit
+}
+
+// givenUp calls do with a context that ends as its n-th statement begins. It
+// reports whether there were so many, and what do has answered: an error of another kind than the context's fails the test.
+func (s *spy) givenUp(t *testing.T, n int, do func(ctx context.Context) error) (ended bool, err error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.reset(func(i int) {
+		if i == n {
+			ended = true
+			cancel()
+		}
+	}, nil)
+	err = do(ctx)
+	s.reset(nil, nil)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatalf("given up at statement %d: %v", n, err)
+	}
+	return ended, err
 }
 
 func (s *spy) seen() []string {

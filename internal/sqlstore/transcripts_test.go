@@ -270,20 +270,7 @@ func TestTranscriptsInterrupted(t *testing.T) {
 				}
 				change(t, s, transcript.Change{Conversation: "old", Status: transcript.Deleted})
 				before := dump(t, db)
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := false
-				spy.reset(func(i int) {
-					if i == n {
-						ended = true
-						cancel()
-					}
-				}, nil)
-				err := act(ctx, s)
-				cancel()
-				spy.reset(nil, nil)
-				if err != nil && !errors.Is(err, context.Canceled) {
-					t.Fatalf("statement %d: %v", n, err)
-				}
+				ended, err := spy.givenUp(t, n, func(ctx context.Context) error { return act(ctx, s) })
 				if changed := dump(t, db) != before; changed != (err == nil) {
 					t.Errorf("statement %d: answered %v, changed %t", n, err, changed)
 				}

@@ -8,7 +8,7 @@ import "net/netip"
 // a name that is resolved anew may lead elsewhere the second time.
 func CheckAddress(a netip.Addr) error {
 	if internal(a) {
-		return refused(AddressInternal, "The sandbox may not connect to internal addresses.")
+		return refused(AddressInternal)
 	}
 	return nil
 }

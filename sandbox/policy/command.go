@@ -41,16 +41,16 @@ func (c Commands) Check(script string) error {
 	}
 	switch {
 	case strings.TrimSpace(script) == "":
-		return refused(EmptyCommand, "The command is empty.")
+		return refused(EmptyCommand)
 	case len(script) > most:
-		return refused(CommandTooLarge, fmt.Sprintf("The command is longer than %d bytes. Write it to a file and run that.", most))
+		return &RefusedError{CommandTooLarge, fmt.Sprintf("The command is longer than %d bytes. Write it to a file and run that.", most)}
 	case namesMetadata(script):
-		return refused(MetadataAddress, "The command names the address of the cloud's metadata service, which can't be used from here.")
+		return refused(MetadataAddress)
 	}
 	for rest := range commands(script) {
 		for _, i := range c.Instead {
 			if i.begins(rest) {
-				return refused(UseToolInstead, i.Hint)
+				return &RefusedError{UseToolInstead, i.Hint}
 			}
 		}
 	}

@@ -77,18 +77,16 @@ func (e Egress) Rules() (rules []Rule, dropped []Dropped) {
 		}
 	}
 	rules = append(rules, Rule{Host: "*", Allow: e.Mode == Open})
-	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Or(cmp.Compare(a.Host, b.Host), compareAllow(a, b)) })
+	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.String(), b.String())) })
 	return slices.Compact(rules), dropped
 }
 
-func compareAllow(a, b Rule) int {
-	switch {
-	case a.Allow == b.Allow:
-		return 0
-	case b.Allow:
-		return -1
+// String is the rule in words, as "allow github.com".
+func (r Rule) String() string {
+	if r.Allow {
+		return "allow " + r.Host
 	}
-	return 1
+	return "deny " + r.Host
 }
 
 // Token tells whether a machine has the rules it should have: it is another for
@@ -96,11 +94,7 @@ func compareAllow(a, b Rule) int {
 func Token(of sandbox.Incarnation, rules []Rule) string {
 	lines := make([]string, 0, len(rules))
 	for _, r := range rules {
-		verb := "deny "
-		if r.Allow {
-			verb = "allow "
-		}
-		lines = append(lines, verb+r.Host+"\n")
+		lines = append(lines, r.String()+"\n")
 	}
 	slices.Sort(lines)
 	sum := sha3.Sum256([]byte(strings.Join(slices.Compact(lines), "")))
@@ -112,13 +106,12 @@ func Token(of sandbox.Incarnation, rules []Rule) string {
 // allowed only where everything is, and then where [CheckAddress] lets it pass.
 func CheckHost(rules []Rule, host string) error {
 	host = normal(host)
-	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		if err := CheckAddress(a); err != nil {
-			return err
-		}
-		return verdict(rules, "*")
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	is := err == nil
+	if !is {
+		a, is = parseNumbers(host) // as a resolver would read it
 	}
-	if a, ok := parseNumbers(host); ok { // as a resolver would read it
+	if is {
 		if err := CheckAddress(a); err != nil {
 			return err
 		}
@@ -126,25 +119,19 @@ func CheckHost(rules []Rule, host string) error {
 	}
 	switch {
 	case !isName(host):
-		return refused(HostNotAHostname, "This is not the name of a host.")
+		return refused(HostNotAHostname)
 	case !strings.Contains(host, "."), below(host, "localhost"): // which are resolved on the spot
-		return refused(AddressInternal, "The sandbox may not connect to internal addresses.")
+		return refused(AddressInternal)
 	}
-	for suffix := host; ; {
-		if suffix == host {
-			if is, ok := ruled(rules, host); ok {
-				return allowed(is)
-			}
-		}
-		_, parent, more := strings.Cut(suffix, ".")
-		if !more {
-			return verdict(rules, "*")
-		}
+	if is, ok := ruled(rules, host); ok {
+		return allowed(is)
+	}
+	for _, parent, more := strings.Cut(host, "."); more; _, parent, more = strings.Cut(parent, ".") {
 		if is, ok := ruled(rules, "*."+parent); ok {
 			return allowed(is)
 		}
-		suffix = parent
 	}
+	return verdict(rules, "*")
 }
 
 func verdict(rules []Rule, host string) error {
@@ -156,7 +143,7 @@ func allowed(is bool) error {
 	if is {
 		return nil
 	}
-	return refused(HostNotAllowed, "The sandbox may not connect to this host.")
+	return refused(HostNotAllowed)
 }
 
 // ruled is what the rules say of exactly that host.

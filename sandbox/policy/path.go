@@ -29,13 +29,13 @@ func Path(root, p string) (string, error) {
 	}
 	switch {
 	case strings.TrimSpace(p) == "":
-		return "", refused(EmptyPath, "The path is empty.")
+		return "", refused(EmptyPath)
 	case strings.HasPrefix(p, "/"), strings.HasPrefix(p, `\`), len(p) > 1 && p[1] == ':' && (p[0]|0x20 >= 'a' && p[0]|0x20 <= 'z'):
-		return "", refused(AbsolutePath, "The path is absolute and does not lie in the working directory.")
+		return "", refused(AbsolutePath)
 	}
 	for segment := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if segment == "." || segment == ".." {
-			return "", refused(PathClimbs, `The path has a part "." or "..".`)
+			return "", refused(PathClimbs)
 		}
 	}
 	return strings.Join(strings.FieldsFunc(p, func(r rune) bool { return r == '/' }), "/"), nil // without a//b, and one at the end
@@ -57,5 +57,5 @@ func decoded(p string) (string, error) {
 	if p = strings.ReplaceAll(p, "\x00", ""); !strings.Contains(p, "%") {
 		return p, nil
 	}
-	return "", refused(PathEncoding, "The path is encoded in a way that can't be read.")
+	return "", refused(PathEncoding)
 }

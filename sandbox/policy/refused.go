@@ -37,7 +37,7 @@ func (e *RefusedError) Problem() (status int, code, sentence string) {
 	case CommandTooLarge:
 		return 422, "command_too_large", "The command is too long."
 	case MetadataAddress:
-		return 422, "blocked_metadata_access", "The command names the address of the cloud's metadata service."
+		return 422, "blocked_metadata_access", "The command names the address of the cloud's metadata service, which can't be used from here."
 	case UseToolInstead:
 		return 422, "use_tool_instead", "There is a tool for what the command does."
 	case EmptyPath:
@@ -58,4 +58,9 @@ func (e *RefusedError) Problem() (status int, code, sentence string) {
 	return 422, "refused", "This is not allowed here."
 }
 
-func refused(r Reason, hint string) error { return &RefusedError{Reason: r, Hint: hint} }
+// refused says no more than the reason.
+func refused(r Reason) error {
+	e := &RefusedError{Reason: r}
+	_, _, e.Hint = e.Problem()
+	return e
+}

@@ -8,15 +8,8 @@ import (
 // Text is data as text of at most limit bytes: cut where a rune ends, and what
 // is not UTF-8 shown as U+FFFD, which takes three bytes and counts as such. cut tells that something was left out.
 func Text(data []byte, limit int) (text string, cut bool) {
-	out := make([]byte, 0, min(len(data), max(limit, 0)))
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		if len(out)+utf8.RuneLen(r) > limit {
-			return string(out), true
-		}
-		out, data = utf8.AppendRune(out, r), data[size:]
-	}
-	return string(out), false
+	text, used := ahead(data, limit)
+	return text, used < len(data)
 }
 
 // Excerpt is as [Text], but where something is left out it is what is in the
@@ -42,7 +35,7 @@ func gap(bytes int) string { return fmt.Sprintf("\n[… %d bytes left out …]\n
 
 // ahead is the text of the first of data, of at most limit bytes, and how many of data that is.
 func ahead(data []byte, limit int) (text string, used int) {
-	var out []byte
+	out := make([]byte, 0, min(len(data), max(limit, 0)))
 	for used < len(data) {
 		r, size := utf8.DecodeRune(data[used:])
 		if len(out)+utf8.RuneLen(r) > limit {
@@ -63,6 +56,6 @@ func behind(data []byte, limit int) (text string, used int) {
 		}
 		size, used = size+utf8.RuneLen(r), used+n
 	}
-	text, _ = Text(data[len(data)-used:], size)
+	text, _ = ahead(data[len(data)-used:], size)
 	return text, used
 }

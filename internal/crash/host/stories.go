@@ -133,8 +133,26 @@ func (w *world) spawn(ctx context.Context, sc *scene, e session.EnvironmentID) e
 }
 
 // work is the main job: a process in the background, a file, a command, all in a machine that is made if need be.
-func (w *world) work(ctx context.Context, id session.ID) (err error) {
-	wk, err := w.Open(ctx, ann, session.WorkRequest{Session: id, Ensure: true})
+func (w *world) work(ctx context.Context, id session.ID) error {
+	return w.working(ctx, session.WorkRequest{Session: id, Ensure: true}, func(wk *session.Work) error {
+		sb := wk.Sandbox()
+		if _, err := sb.Start(ctx, sleeper("")); err != nil {
+			return err
+		}
+		if err := w.places.do("write", func() error { return keep(ctx, sb) }); err != nil {
+			return err
+		}
+		got, err := cat(ctx, sb)
+		if err == nil && got != keptText {
+			err = fmt.Errorf("the file has %q", got)
+		}
+		return err
+	})
+}
+
+// working does something in a work, which it opens and closes.
+func (w *world) working(ctx context.Context, q session.WorkRequest, do func(*session.Work) error) (err error) {
+	wk, err := w.Open(ctx, ann, q)
 	if err != nil {
 		return err
 	}
@@ -143,18 +161,7 @@ func (w *world) work(ctx context.Context, id session.ID) (err error) {
 		_, closed := wk.Close(context.WithoutCancel(ctx))
 		err = errors.Join(err, closed)
 	}()
-	sb := wk.Sandbox()
-	if _, err := sb.Start(ctx, sleeper("")); err != nil {
-		return err
-	}
-	if err := w.places.do("write", func() error { return keep(ctx, sb) }); err != nil {
-		return err
-	}
-	got, err := cat(ctx, sb)
-	if err == nil && got != keptText {
-		err = fmt.Errorf("the file has %q", got)
-	}
-	return err
+	return do(wk)
 }
 
 // sleeper runs on and on, and what it has started does.

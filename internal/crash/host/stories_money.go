@@ -36,20 +36,13 @@ func (w *world) runsOut(ctx context.Context, id session.ID) error {
 }
 
 // during does something while something runs in a session's machine.
-func (w *world) during(ctx context.Context, id session.ID, do func(*session.Work) error) (err error) {
-	wk, err := w.Open(ctx, ann, session.WorkRequest{Session: id})
-	if err != nil {
-		return err
-	}
-	opened(wk)
-	defer func() {
-		_, closed := wk.Close(context.WithoutCancel(ctx))
-		err = errors.Join(err, closed)
-	}()
-	if _, err := wk.Sandbox().Start(ctx, sleeper("")); err != nil {
-		return err
-	}
-	return do(wk)
+func (w *world) during(ctx context.Context, id session.ID, do func(*session.Work) error) error {
+	return w.working(ctx, session.WorkRequest{Session: id}, func(wk *session.Work) error {
+		if _, err := wk.Sandbox().Start(ctx, sleeper("")); err != nil {
+			return err
+		}
+		return do(wk)
+	})
 }
 
 // held is what a disk holds in the stories about storage.

@@ -46,30 +46,24 @@ func (w *world) takeTurn(ctx context.Context, sc *scene) (err error) {
 		_, closed := turn.Close(context.WithoutCancel(ctx), nil)
 		err = errors.Join(err, closed)
 	}()
-	wk, err := w.Open(turn.Context(), ann, session.WorkRequest{Conversation: turn.Conversation(), Turn: turn.Fence(), Ensure: true})
-	if err != nil {
-		return err
-	}
-	opened(wk)
-	defer func() {
-		_, closed := wk.Close(context.WithoutCancel(ctx))
-		err = errors.Join(err, closed)
-	}()
-	sleeps := sleeper("")
-	sleeps.Detached = true
-	p, err := turn.Sandbox(wk.Sandbox()).Start(ctx, sleeps)
-	if err != nil {
-		return err
-	}
-	if err := w.places.do("write", func() error { return keep(ctx, wk.Sandbox()) }); err != nil {
-		return err
-	}
-	return w.places.do("stop", func() error {
-		if err := p.Signal(ctx, sandbox.SignalKill); err != nil {
+	q := session.WorkRequest{Conversation: turn.Conversation(), Turn: turn.Fence(), Ensure: true}
+	return w.working(turn.Context(), q, func(wk *session.Work) error {
+		sleeps := sleeper("")
+		sleeps.Detached = true
+		p, err := turn.Sandbox(wk.Sandbox()).Start(ctx, sleeps)
+		if err != nil {
 			return err
 		}
-		_, err := p.Wait(ctx)
-		return err
+		if err := w.places.do("write", func() error { return keep(ctx, wk.Sandbox()) }); err != nil {
+			return err
+		}
+		return w.places.do("stop", func() error {
+			if err := p.Signal(ctx, sandbox.SignalKill); err != nil {
+				return err
+			}
+			_, err := p.Wait(ctx)
+			return err
+		})
 	})
 }
 
