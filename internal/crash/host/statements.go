@@ -17,7 +17,8 @@ import (
 // A call that writes has more places to die at, inside its transaction: after
 // each statement that has written, and before the COMMIT. (What is one
 // statement has none: it stands once it has run.) They are found by the call's
-// context, which comes down to the database's own driver.
+// context, which comes down to the database's own driver. They are the same
+// whether it has a transaction of its own or goes on in another call's.
 type inside struct {
 	places *places
 	call   string // "post 2"
@@ -42,21 +43,20 @@ func within(ctx context.Context) *inside {
 	return in
 }
 
-// ran notes that a statement has run. A transaction is one goroutine's.
-func (in *inside) ran(statement string, err error) {
+// writes reports whether a statement writes. The one that only takes the lock
+// is said by whoever begins the transaction, and writes nothing.
+func writes(statement string) bool {
 	statement = strings.TrimSpace(statement)
-	if in == nil || err != nil || !slices.ContainsFunc([]string{"INSERT", "WITH", "UPDATE", "DELETE"}, func(word string) bool { return strings.HasPrefix(statement, word) }) {
-		return
-	}
+	return !strings.HasSuffix(statement, "WHERE 0") && slices.ContainsFunc([]string{"INSERT", "WITH", "UPDATE", "DELETE"}, func(word string) bool { return strings.HasPrefix(statement, word) })
+}
+
+// ran notes that a statement that writes has run. A transaction is one goroutine's.
+func (in *inside) ran() {
 	in.wrote++
 	in.places.at(fmt.Sprintf("%s wrote %d", in.call, in.wrote))
 }
 
-func (in *inside) commits() {
-	if in != nil {
-		in.places.at(in.call + " commits")
-	}
-}
+func (in *inside) commits() { in.places.at(in.call + " commits") }
 
 // openSQLite is sqlite.Open's pool with the places in between.
 func openSQLite(path string) (*sql.DB, error) {
@@ -113,29 +113,38 @@ type fullConn interface {
 type conn struct {
 	fullConn
 	inTx bool
-	said *inside // of a transaction that is begun by words: the call that wrote last
+	in   []*inside // the calls that wrote in it
 }
 
-// ran notes that a statement has run, if it is one of a transaction.
+// ran notes that a statement has run, if it is one of a transaction and writes.
 func (c *conn) ran(ctx context.Context, statement string, err error) {
-	if !c.inTx {
+	in := within(ctx)
+	if !c.inTx || in == nil || err != nil || !writes(statement) {
 		return
 	}
-	if in := within(ctx); in != nil {
-		c.said = in
-		in.ran(statement, err)
+	if !slices.Contains(c.in, in) {
+		c.in = append(c.in, in)
 	}
+	in.ran()
+}
+
+func (c *conn) begins() { c.inTx, c.in = true, nil }
+
+func (c *conn) commits() {
+	for _, in := range c.in {
+		in.commits()
+	}
+	c.inTx = false
 }
 
 // word is before a statement that may be one of those by which a transaction
-// begins or ends where there is no driver.Tx. What commits it is of no call.
+// begins or ends where there is no driver.Tx.
 func (c *conn) word(statement string) {
 	switch statement {
 	case "BEGIN IMMEDIATE":
-		c.inTx, c.said = true, nil
+		c.begins()
 	case "COMMIT":
-		c.said.commits()
-		c.inTx = false
+		c.commits()
 	case "ROLLBACK":
 		c.inTx = false
 	}
@@ -151,8 +160,10 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	begun, err := c.fullConn.BeginTx(ctx, opts)
-	c.inTx = err == nil
-	return tx{begun, c, within(ctx)}, err
+	if err == nil {
+		c.begins()
+	}
+	return tx{begun, c}, err
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -182,12 +193,10 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 type tx struct {
 	driver.Tx
 	conn *conn
-	in   *inside
 }
 
 func (t tx) Commit() error {
-	t.in.commits()
-	t.conn.inTx = false
+	t.conn.commits()
 	return t.Tx.Commit()
 }
 
