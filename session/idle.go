@@ -79,7 +79,7 @@ func (k *Keeper) stopOne(ctx context.Context, found Snapshot) (stopped bool, err
 		return false, nil
 	}
 	out, err := m.rows.commit(ctx, s, func(s Snapshot) (Decision, error) {
-		return Decide(s, CommandIdle{Terms: m.terms(s.Sandbox)})
+		return Decide(s, CommandIdle{Terms: m.terms(s.Sandbox.Provider)})
 	})
 	switch {
 	case errors.Is(err, sandbox.ErrNotAllowed), errors.Is(err, ErrStale):

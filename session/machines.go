@@ -43,9 +43,9 @@ type wanted struct {
 }
 
 // terms are those of the provider a row's machine is or was had from.
-func (m *machines) terms(row sandbox.Row) Terms {
+func (m *machines) terms(provider string) Terms {
 	t := Terms{Window: m.window(), MaxWindow: 10 * m.window()}
-	if p, ok := m.providers[row.Provider]; ok {
+	if p, ok := m.providers[provider]; ok {
 		t.Caps = p.Info().Caps
 	}
 	return t
@@ -151,7 +151,7 @@ func (m *machines) advance(ctx context.Context, s Snapshot, w wanted, in *intent
 		in.begun = time.Now()
 	}
 	out, err := m.rows.commit(ctx, s, func(s Snapshot) (Decision, error) {
-		return Decide(s, CommandEnsure{Want: want, Terms: m.terms(s.Sandbox), AcceptLoss: w.acceptLoss, MaxMachines: w.limits.Machines})
+		return Decide(s, CommandEnsure{Want: want, Terms: m.terms(s.Sandbox.Provider), AcceptLoss: w.acceptLoss, MaxMachines: w.limits.Machines})
 	})
 	begun := in.begun
 	if !errors.Is(err, ErrUnknown) {

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -23,14 +25,13 @@ func guardedElse[T any](ctx context.Context, call func(context.Context) (T, erro
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		var a answer
+		a := answer{err: errNoReturn}
 		defer func() {
 			if p := recover(); p != nil {
 				a = answer{err: fmt.Errorf("session: driver panicked: %v", p)}
 			}
 			answered <- a
 		}()
-		a.err = fmt.Errorf("session: driver ended its goroutine") // unless it returns
 		a.value, a.err = call(ctx)
 	}()
 	select {
@@ -53,10 +54,42 @@ func guardedElse[T any](ctx context.Context, call func(context.Context) (T, erro
 	return answer{}.value, context.Cause(ctx)
 }
 
+// errNoReturn is what came of a call that has not returned and did not panic.
+var errNoReturn = errors.New("session: driver ended its goroutine")
+
+// patience bounds calls that follow each other. Those that begin within a
+// hundredth of what a call may take have one deadline, for to have its own
+// costs a call as much as all else about it.
+type patience struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	since  time.Time
+}
+
+// of is the context of a call that begins now and may take so long, or up to a hundredth less.
+func (p *patience) of(ctx context.Context, timeout time.Duration) context.Context {
+	if now := time.Now(); p.ctx == nil || p.ctx.Err() != nil || now.Sub(p.since) > timeout/100 {
+		p.end()
+		p.since = now
+		p.ctx, p.cancel = context.WithTimeout(ctx, timeout)
+	}
+	return p.ctx
+}
+
+func (p *patience) end() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
 // inspect asks p which machines ref names, within the time that a call may take.
 func (m *machines) inspect(ctx context.Context, p sandbox.Provider, ref sandbox.Ref) ([]sandbox.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
+	return inspected(ctx, p, ref)
+}
+
+func inspected(ctx context.Context, p sandbox.Provider, ref sandbox.Ref) ([]sandbox.Found, error) {
 	return guarded(ctx, func(ctx context.Context) ([]sandbox.Found, error) { return p.Inspect(ctx, ref) })
 }
 

@@ -87,7 +87,7 @@ func (m *machines) tell(ctx context.Context, s Snapshot, event MachineEvent) err
 // of a proof. It is ErrStale, and whoever made it looks again.
 func (m *machines) happened(ctx context.Context, s Snapshot, event MachineEvent) (decided, error) {
 	decide := func(now Snapshot) (Decision, error) {
-		return Decide(now, CommandHappened{Event: event, Terms: m.terms(now.Sandbox)})
+		return Decide(now, CommandHappened{Event: event, Terms: m.terms(now.Sandbox.Provider)})
 	}
 	if _, observed := event.(sandbox.Observed); observed {
 		return m.rows.commit(ctx, s, decide)

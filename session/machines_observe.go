@@ -46,7 +46,7 @@ func (m *machines) look(ctx context.Context, s Snapshot) error {
 	if out.Then == sandbox.EffectDestroy {
 		m.destroy(ctx, out.Sandbox, out.Kill)
 	}
-	if out.Report != nil && (!out.committed || m.terms(out.Sandbox).Caps.Lag() > 0) {
+	if out.Report != nil && (!out.committed || m.terms(out.Sandbox.Provider).Caps.Lag() > 0) {
 		return reported(s, out.Report)
 	}
 	return nil
@@ -133,7 +133,7 @@ func (m *machines) prove(ctx context.Context, s Snapshot, then sandbox.Effect, d
 	if then == sandbox.EffectDestroy {
 		m.destroy(ctx, s.Sandbox, doomed)
 	}
-	caps := m.terms(s.Sandbox).Caps
+	caps := m.terms(s.Sandbox.Provider).Caps
 	if caps.Horizon()+caps.Lag() > provable {
 		return false, true, nil
 	}

@@ -166,7 +166,7 @@ func (p *purge) whole(ctx context.Context) error {
 // delete. It returns what the session is as then; of one that is not there nothing.
 func (p *purge) end(ctx context.Context) ([]Guard, error) {
 	out, err := p.machines.rows.change(ctx, Address{Session: p.target.Session}, func(s Snapshot) (Decision, error) {
-		return Decide(s, CommandEnd{Terms: p.machines.terms(s.Sandbox)})
+		return Decide(s, CommandEnd{Terms: p.machines.terms(s.Sandbox.Provider)})
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, fmt.Errorf("session: purge: ending session %s: %w", p.target.Session, err)

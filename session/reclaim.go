@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -105,6 +106,7 @@ func (k *Keeper) Reclaim(ctx context.Context, o ReclaimOptions) (ReclaimReport, 
 	}
 	o.Budget, o.Unseen = cmp.Or(o.Budget, reclaimBudget), cmp.Or(o.Unseen, reclaimUnseen)
 	p := &pass{Keeper: k, options: o, mute: mutes{}, trips: map[string]bool{}}
+	defer p.patience.end()
 	var fault error
 	for _, kind := range []DueKind{DueCreating, DueDestroying, DueTombstones, DueLive} {
 		if kind == DueLive && o.Unseen < 0 {
@@ -122,12 +124,13 @@ func (k *Keeper) Reclaim(ctx context.Context, o ReclaimOptions) (ReclaimReport, 
 // pass is one pass under way.
 type pass struct {
 	*Keeper
-	options ReclaimOptions
-	rep     ReclaimReport
-	looked  []sandbox.ID // looked at and not written
-	missing []missing    // live machines that are not to be seen, for the second time
-	mute    mutes
-	trips   map[string]bool // of which providers more machines are missing than may be lost, or are not, where that was asked
+	options  ReclaimOptions
+	rep      ReclaimReport
+	looked   []sandbox.ID // looked at and not written
+	missing  []missing    // live machines that are not to be seen, for the second time
+	mute     mutes
+	patience patience        // with tombstones, of which there may be many
+	trips    map[string]bool // of which providers more machines are missing than may be lost, or are not, where that was asked
 }
 
 // seeTo sees to all that is due of one kind.
@@ -147,7 +150,7 @@ func (p *pass) seeTo(ctx context.Context, kind DueKind) (fault error) {
 			p.rep.Capped |= kind
 			break
 		}
-		p.see(ctx, due)
+		p.see(ctx, &due)
 		if ctx.Err() != nil {
 			break
 		}
@@ -158,9 +161,9 @@ func (p *pass) seeTo(ctx context.Context, kind DueKind) (fault error) {
 }
 
 // see sees to one item.
-func (p *pass) see(ctx context.Context, due Due) {
+func (p *pass) see(ctx context.Context, due *Due) {
 	var out outcome
-	switch row := due.Snapshot.Sandbox; {
+	switch row := &due.Snapshot.Sandbox; {
 	case p.mute.has(cmp.Or(due.Tombstone.Provider, row.Provider)):
 		out = failed(errMute)
 		p.excuse(ctx, due, out.err)
@@ -177,14 +180,14 @@ func (p *pass) see(ctx context.Context, due Due) {
 }
 
 // report adds an item to the report, and counts it.
-func (p *pass) report(ctx context.Context, due Due, out outcome) {
-	row := due.Snapshot.Sandbox
+func (p *pass) report(ctx context.Context, due *Due, out outcome) {
+	row := &due.Snapshot.Sandbox
 	item := ReclaimItem{
 		Kind:      due.Kind,
 		Tombstone: sandbox.TombstoneKey{Sandbox: row.ID, Generation: row.Generation, Incarnation: row.Incarnation},
 		Provider:  row.Provider, Host: row.Host,
 	}
-	if t := due.Tombstone; due.Kind == DueTombstones {
+	if t := &due.Tombstone; due.Kind == DueTombstones {
 		item.Tombstone, item.Provider, item.Host = t.TombstoneKey, t.Provider, t.Host
 	}
 	out = out.settled()
@@ -198,6 +201,9 @@ func (p *pass) report(ctx context.Context, due Due, out outcome) {
 		p.rep.Failed++
 		p.log.WarnContext(ctx, "not reclaimed", "sandbox", item.Tombstone.Sandbox, "generation", item.Tombstone.Generation,
 			"provider", item.Provider, "error", item.Err)
+	}
+	if n := len(p.rep.Items); n == cap(p.rep.Items) { // append would grow it by a quarter, and copy it as often
+		p.rep.Items = slices.Grow(p.rep.Items, n+1)
 	}
 	p.rep.Items = append(p.rep.Items, item)
 	if due.Kind != DueTombstones && !out.written {

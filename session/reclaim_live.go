@@ -15,19 +15,19 @@ type missing struct {
 
 // seeLive looks at a live machine that nobody has looked at for long. Whether
 // it is lost, where it is not to be seen, is decided once it is known how many are missing.
-func (p *pass) seeLive(ctx context.Context, due Due) outcome {
+func (p *pass) seeLive(ctx context.Context, due *Due) outcome {
 	s := due.Snapshot
 	seen, err := p.sees(ctx, s)
 	if err != nil {
 		return failed(err)
 	}
-	terms := p.machines.terms(s.Sandbox)
+	terms := p.machines.terms(s.Sandbox.Provider)
 	d, err := Decide(s, CommandHappened{Event: seen, Terms: terms})
 	if err != nil {
 		return failed(err)
 	}
 	if next := d.Change.Sandbox; next != nil && next.State == sandbox.Lost {
-		p.missing = append(p.missing, missing{due, seen})
+		p.missing = append(p.missing, missing{*due, seen})
 		return outcome{later: true}
 	}
 	out, err := p.learn(ctx, s, seen)
@@ -53,11 +53,11 @@ func (p *pass) lose(ctx context.Context) {
 		case err != nil:
 			o.err = err
 		case !blind:
-			o = o.because(ReclaimLost, fmt.Sprintf("its provider has not shown it twice, at least %v apart", p.machines.terms(row).Caps.Lag()))
+			o = o.because(ReclaimLost, fmt.Sprintf("its provider has not shown it twice, at least %v apart", p.machines.terms(row.Provider).Caps.Lag()))
 			out, err := p.learn(ctx, m.due.Snapshot, m.seen)
 			o.err, o.written = err, out.committed
 		}
-		p.report(ctx, m.due, o)
+		p.report(ctx, &m.due, o)
 	}
 }
 

@@ -60,7 +60,7 @@ func (p *pass) learn(ctx context.Context, s Snapshot, seen sandbox.Observed) (de
 	if !p.options.DryRun {
 		return p.machines.learn(ctx, s, seen)
 	}
-	d, err := Decide(s, CommandHappened{Event: seen, Terms: p.machines.terms(s.Sandbox)})
+	d, err := Decide(s, CommandHappened{Event: seen, Terms: p.machines.terms(s.Sandbox.Provider)})
 	if err != nil {
 		return decided{}, err
 	}
@@ -72,7 +72,7 @@ func (p *pass) learn(ctx context.Context, s Snapshot, seen sandbox.Observed) (de
 const looks = 3
 
 // seeRow carries a sandbox's row on: what a dead process left creating, or a teardown.
-func (p *pass) seeRow(ctx context.Context, due Due) (o outcome) {
+func (p *pass) seeRow(ctx context.Context, due *Due) (o outcome) {
 	m, s := p.machines, due.Snapshot
 	for range looks {
 		seen, err := p.sees(ctx, s)
@@ -84,7 +84,7 @@ func (p *pass) seeRow(ctx context.Context, due Due) (o outcome) {
 			return o.failing(err)
 		}
 		o.written = o.written || out.committed
-		lag := m.terms(out.Sandbox).Caps.Lag()
+		lag := m.terms(out.Sandbox.Provider).Caps.Lag()
 		switch state := out.Sandbox.State; {
 		case state == sandbox.Live:
 			return o.because(ReclaimAdopted, "its create was not answered by its deadline, and the machine it made was found")

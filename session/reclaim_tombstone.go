@@ -9,14 +9,14 @@ import (
 )
 
 // seeTombstone carries an entry of the outbox on: kill what is there, then prove that nothing is.
-func (p *pass) seeTombstone(ctx context.Context, due Due) (o outcome) {
+func (p *pass) seeTombstone(ctx context.Context, due *Due) (o outcome) {
 	m, t, now := p.machines, due.Tombstone, due.Snapshot.Now
 	row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider, Name: t.Name, Host: t.Host}
-	lag := m.terms(row).Caps.Lag()
+	lag := m.terms(row.Provider).Caps.Lag()
 	for range looks {
-		step, err := p.askTombstone(ctx, t, due.Snapshot, now)
+		step, err := p.askTombstone(ctx, &t, &due.Snapshot.Sandbox, now)
 		if err != nil {
-			p.excuse(ctx, Due{Tombstone: t, Kind: due.Kind}, err)
+			p.excuse(ctx, &Due{Tombstone: t, Kind: due.Kind}, err)
 			return o.failing(err)
 		}
 		if step.Proven && ofLoss(t, due.Snapshot.Sandbox) {
@@ -79,28 +79,27 @@ func ofLoss(t sandbox.Tombstone, row sandbox.Row) bool {
 	return t.Incarnation != "" && (lost || !t.NotBefore.IsZero())
 }
 
-// askTombstone asks the provider which of the tombstone's machines it sees.
-func (p *pass) askTombstone(ctx context.Context, t sandbox.Tombstone, s Snapshot, now time.Time) (sandbox.TombstoneStep, error) {
-	row := sandbox.Row{ID: t.Sandbox, Provider: t.Provider}
-	provider, err := p.machines.provider(row)
+// askTombstone asks the provider which of the tombstone's machines it sees; of is the row of its sandbox.
+func (p *pass) askTombstone(ctx context.Context, t *sandbox.Tombstone, of *sandbox.Row, now time.Time) (sandbox.TombstoneStep, error) {
+	provider, err := p.machines.provider(sandbox.Row{ID: t.Sandbox, Provider: t.Provider})
 	if err != nil {
 		return sandbox.TombstoneStep{}, err
 	}
-	found, err := p.machines.inspect(ctx, provider, t.Ref())
+	found, err := inspected(p.patience.of(ctx, p.machines.timeout), provider, t.Ref())
 	p.mute.answered(ctx, t.Provider, callInspect, err)
 	if err != nil {
 		return sandbox.TombstoneStep{}, err
 	}
 	var live sandbox.Incarnation
-	if s.Sandbox.State == sandbox.Live {
-		live = s.Sandbox.Incarnation
+	if of.State == sandbox.Live {
+		live = of.Incarnation
 	}
-	return sandbox.DecideTombstone(t, sandbox.Facts{Now: now, Caps: p.machines.terms(row).Caps}, live, provider.Info().Host, found)
+	return sandbox.DecideTombstone(*t, sandbox.Facts{Now: now, Caps: p.machines.terms(t.Provider).Caps}, live, provider.Info().Host, found)
 }
 
 // excuse notes on a tombstone why it could not be seen to, for the operator,
 // and so that it comes last in the next pass. That this fails is no more than logged.
-func (p *pass) excuse(ctx context.Context, due Due, why error) {
+func (p *pass) excuse(ctx context.Context, due *Due, why error) {
 	if due.Kind != DueTombstones || p.options.DryRun || ctx.Err() != nil {
 		return
 	}

@@ -270,7 +270,7 @@ func (r *Runner) End(ctx context.Context, a access.Actor, id ID) (EndReport, err
 			}
 			first = false
 		}
-		return Decide(s, CommandEnd{Terms: r.machines.terms(s.Sandbox)})
+		return Decide(s, CommandEnd{Terms: r.machines.terms(s.Sandbox.Provider)})
 	})
 	if err != nil {
 		return EndReport{}, subject(err, noSession(id))

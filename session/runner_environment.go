@@ -36,7 +36,7 @@ func (r *Runner) DeleteEnvironment(ctx context.Context, a access.Actor, id Envir
 			}
 			first = false
 		}
-		return Decide(s, CommandDeleteEnvironment{Terms: r.machines.terms(s.Sandbox)})
+		return Decide(s, CommandDeleteEnvironment{Terms: r.machines.terms(s.Sandbox.Provider)})
 	})
 	if err != nil {
 		return EndReport{}, subject(err, noEnvironment(id))

@@ -213,7 +213,11 @@ func (s sessionStore) due(ctx context.Context, q session.DueQuery) ([]session.Du
 		}
 	}
 	if q.Kinds&session.DueTombstones != 0 {
-		found = append(found, db.dueTombstones(q, now)...)
+		dead := db.dueTombstones(q, now)
+		if found == nil {
+			return dead, nil
+		}
+		found = append(found, dead...)
 	}
 	return found, nil
 }
@@ -266,8 +270,9 @@ func (db *DB) dueTombstones(q session.DueQuery, now time.Time) []session.Due {
 		}
 	}
 	slices.SortFunc(dead, func(a, b storedTombstone) int { return cmp.Compare(a.since, b.since) })
-	var found []session.Due
-	for _, t := range dead[:min(q.Limit, len(dead))] {
+	dead = dead[:min(q.Limit, len(dead))]
+	found := make([]session.Due, 0, len(dead)) // each takes a kilobyte
+	for _, t := range dead {
 		found = append(found, session.Due{Kind: session.DueTombstones, Tombstone: t.Tombstone, Snapshot: session.Snapshot{
 			Now: now, Sandbox: db.sandboxes[t.Sandbox].row(),
 		}})
