@@ -148,7 +148,7 @@ func (m mover) moveFile(ctx context.Context, from, to string, e sandbox.FileInfo
 }
 
 func (m mover) copy(ctx context.Context, from, to string, e sandbox.FileInfo) error {
-	r, err := m.fsys.Open(ctx, from)
+	r, err := m.fsys.Open(ctx, from, nil)
 	if err != nil {
 		return err
 	}
@@ -165,12 +165,12 @@ func (m mover) copy(ctx context.Context, from, to string, e sandbox.FileInfo) er
 
 // same reports whether two files hold the same.
 func (m mover) same(ctx context.Context, a, b string) (bool, error) {
-	x, err := m.fsys.Open(ctx, a)
+	x, err := m.fsys.Open(ctx, a, nil)
 	if err != nil {
 		return false, err
 	}
 	defer x.Close()
-	y, err := m.fsys.Open(ctx, b)
+	y, err := m.fsys.Open(ctx, b, nil)
 	if errors.Is(err, sandbox.ErrIsDir) {
 		return false, nil
 	}

@@ -41,6 +41,10 @@ var (
 	ErrNotEmpty = access.NewSentinel("sandbox: directory not empty", 409, "not_empty", "The directory is not empty.")
 	// ErrNotLink: the path is not a symbolic link.
 	ErrNotLink = access.NewSentinel("sandbox: not a symbolic link", 400, "not_a_link", "The path is not a symbolic link.")
+	// ErrPrecondition: the file is not, or no longer, as the caller says.
+	ErrPrecondition = access.NewSentinel("sandbox: precondition failed", 412, "precondition_failed", "The file has changed since it was read.")
+	// ErrNoProcess: there is no such process, or nothing is known of it any more.
+	ErrNoProcess = access.NewSentinel("sandbox: no such process", 404, "not_found", "Not found.")
 	// ErrCrossDevice: a rename between two binds; copy and remove instead.
 	ErrCrossDevice = access.NewSentinel("sandbox: rename across binds", 400, "cross_device", "A file can't be renamed across folders of different storage.")
 )

@@ -34,7 +34,7 @@ func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit
 
 // ReadFile reads a whole file.
 func ReadFile(ctx context.Context, fsys FS, path string) ([]byte, error) {
-	r, err := fsys.Open(ctx, path)
+	r, err := fsys.Open(ctx, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (s ioFS) Open(name string) (fs.File, error) {
 	case info.IsDir():
 		return &ioDir{fsys: s, name: name, info: info}, nil
 	}
-	r, err := s.f.Open(s.ctx, name)
+	r, err := s.f.Open(s.ctx, name, nil)
 	if err != nil {
 		return nil, err
 	}

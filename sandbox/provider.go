@@ -151,6 +151,8 @@ type Caps struct {
 	BindsWorkdir bool
 	// Egress says whether the network can be restricted.
 	Egress Egress
+	// Limits are those of Cmd.Limits that the provider holds, each in the meaning that its field has.
+	Limits LimitSet
 	// CreateHorizon is how long after it was sent a Create whose answer was
 	// lost may still make a machine. Zero means unknown and counts as [UnknownHorizon]; see [Immediate].
 	CreateHorizon time.Duration

@@ -176,7 +176,7 @@ func TestAfterClose(t *testing.T) {
 		if !ok {
 			t.Fatal("no Symlinker")
 		}
-		open, err := fsys.Open(t.Context(), "f")
+		open, err := fsys.Open(t.Context(), "f", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

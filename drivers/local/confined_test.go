@@ -173,7 +173,7 @@ func TestNamedPipe(t *testing.T) {
 	p := open(t, false)
 	sb := attach(t, p, create(t, p, "m-g1"))
 	sh(t, sb, "mkfifo pipe")
-	if _, err := sb.FS().Open(deadline(t), "pipe"); !errors.Is(err, sandbox.ErrInvalid) {
+	if _, err := sb.FS().Open(deadline(t), "pipe", nil); !errors.Is(err, sandbox.ErrInvalid) {
 		t.Errorf("open: %v", err)
 	}
 	if info, err := sb.FS().Stat(deadline(t), "pipe"); err != nil || info.Kind != sandbox.KindOther {

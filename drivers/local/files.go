@@ -63,7 +63,10 @@ func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-func (f *files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+func (f *files) Open(ctx context.Context, name string, opts *sandbox.OpenOptions) (io.ReadCloser, error) {
+	if opts == nil {
+		opts = &sandbox.OpenOptions{}
+	}
 	var r *os.File
 	err := f.do(ctx, "open", name, followTail, func(s spot) (err error) {
 		// Without O_NONBLOCK, to open a named pipe would wait for a writer.
@@ -111,6 +114,19 @@ func (f *files) Stat(ctx context.Context, name string) (sandbox.FileInfo, error)
 	var info sandbox.FileInfo
 	err := f.do(ctx, "stat", name, followTail, func(s spot) error {
 		i, err := s.root.Stat(s.rel)
+		if err == nil {
+			abs, _ := sandbox.ResolvePath(f.h.Workdir(), name)
+			info = describe(path.Base(abs), i.Mode(), i.Size(), i.ModTime())
+		}
+		return err
+	})
+	return info, err
+}
+
+func (f *files) Lstat(ctx context.Context, name string) (sandbox.FileInfo, error) {
+	var info sandbox.FileInfo
+	err := f.do(ctx, "lstat", name, keepTail, func(s spot) error {
+		i, err := s.root.Lstat(s.rel)
 		if err == nil {
 			abs, _ := sandbox.ResolvePath(f.h.Workdir(), name)
 			info = describe(path.Base(abs), i.Mode(), i.Size(), i.ModTime())
@@ -236,7 +252,7 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 	})
 }
 
-func (f *files) Rename(ctx context.Context, from, to string) error {
+func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
 	return f.do(ctx, "rename", from, keepTail, func(src spot) error {
 		return f.in(to, keepTail, func(dst spot) error {
 			switch {

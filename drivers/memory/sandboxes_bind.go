@@ -72,6 +72,14 @@ func (b *boxBind) stat(rel, name string) (sandbox.FileInfo, error) {
 	return boxInfo(i, name), nil
 }
 
+func (b *boxBind) lstat(rel, name string) (sandbox.FileInfo, error) {
+	i, err := b.root.Lstat(rel)
+	if err != nil {
+		return sandbox.FileInfo{}, err
+	}
+	return boxInfo(i, name), nil
+}
+
 // open opens a regular file; anything else could block.
 func (b *boxBind) open(rel string) (io.ReadCloser, error) {
 	i, err := b.root.Stat(rel)

@@ -40,7 +40,7 @@ func cat(ctx context.Context, c *Command) int {
 	}
 	code := 0
 	for _, name := range c.Argv[1:] {
-		file, err := c.FS.Open(ctx, c.Path(name))
+		file, err := c.FS.Open(ctx, c.Path(name), nil)
 		if err == nil {
 			_, err = io.Copy(c.Stdout, file)
 			file.Close()

@@ -73,7 +73,7 @@ func lastElement(p string) string {
 	return path.Base(abs)
 }
 
-func (f *boxFS) Open(ctx context.Context, p string) (io.ReadCloser, error) {
+func (f *boxFS) Open(ctx context.Context, p string, opts *sandbox.OpenOptions) (io.ReadCloser, error) {
 	r := &boxReader{revoked: func() error { return f.revoked("read", p) }}
 	err := f.do(ctx, "open", p, true, func(at boxPlace) error {
 		switch {
@@ -117,6 +117,21 @@ func (f *boxFS) Stat(ctx context.Context, p string) (sandbox.FileInfo, error) {
 		return nil
 	}, func(at boxPlace) (err error) {
 		info, err = at.bind.stat(at.rel, lastElement(p))
+		return err
+	})
+	return info, err
+}
+
+func (f *boxFS) Lstat(ctx context.Context, p string) (sandbox.FileInfo, error) {
+	var info sandbox.FileInfo
+	err := f.do(ctx, "lstat", p, false, func(at boxPlace) error {
+		if at.node == nil {
+			return fs.ErrNotExist
+		}
+		info = at.node.info(lastElement(p))
+		return nil
+	}, func(at boxPlace) (err error) {
+		info, err = at.bind.lstat(at.rel, lastElement(p))
 		return err
 	})
 	return info, err
@@ -191,7 +206,7 @@ func (f *boxFS) Remove(ctx context.Context, p string, opts *sandbox.RemoveOption
 	return err
 }
 
-func (f *boxFS) Rename(ctx context.Context, from, to string) error {
+func (f *boxFS) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
 	bad, src, dst, err := f.rename(ctx, from, to)
 	if err == nil && src.bind != nil {
 		bad, err = from, src.bind.plain(src.bind.rename(src.rel, dst.rel))

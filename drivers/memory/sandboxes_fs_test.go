@@ -147,7 +147,7 @@ func TestFileBindRoot(t *testing.T) {
 	all := &sandbox.RemoveOptions{Recursive: true}
 	for _, p := range []string{root, root + "/a", root + "/deep", ".", "/workspace"} {
 		wantErr(t, "Remove "+p, sb.FS().Remove(t.Context(), p, all), sandbox.ErrInvalid)
-		wantErr(t, "Rename from "+p, sb.FS().Rename(t.Context(), p, "elsewhere"), sandbox.ErrInvalid)
+		wantErr(t, "Rename from "+p, sb.FS().Rename(t.Context(), p, "elsewhere", nil), sandbox.ErrInvalid)
 		wantErr(t, "Mkdir "+p, sb.FS().Mkdir(t.Context(), p), nil)
 	}
 	wantErr(t, "Mkdir below the bind root", sb.FS().Mkdir(t.Context(), root+"/new"), sandbox.ErrEscapes)
@@ -189,7 +189,7 @@ func TestBindPlaces(t *testing.T) {
 	if err := sandbox.WriteFile(t.Context(), sb.FS(), "/workspace-agent/a/f", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, "a rename from one bind to another", sb.FS().Rename(t.Context(), "/workspace-agent/a/f", "/workspace-agent/ab/f"), sandbox.ErrCrossDevice)
+	wantErr(t, "a rename from one bind to another", sb.FS().Rename(t.Context(), "/workspace-agent/a/f", "/workspace-agent/ab/f", nil), sandbox.ErrCrossDevice)
 }
 
 // Each handle has its own binds, and nothing that was opened through a handle
@@ -211,7 +211,7 @@ func TestFilesEndWithTheirHandle(t *testing.T) {
 	}
 	var files []opened
 	for _, root := range []string{"/workspace", "/workspace-agent/real"} {
-		r, err := sb.FS().Open(t.Context(), root+"/f")
+		r, err := sb.FS().Open(t.Context(), root+"/f", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +364,7 @@ func TestFileOther(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(hostDir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := sb.FS().Open(t.Context(), "/workspace-agent/real/pipe")
+	_, err := sb.FS().Open(t.Context(), "/workspace-agent/real/pipe", nil)
 	wantErr(t, "Open of a pipe", err, sandbox.ErrInvalid)
 	info, err := sb.FS().Stat(t.Context(), "/workspace-agent/real/pipe")
 	if err != nil || info.Kind != sandbox.KindOther {

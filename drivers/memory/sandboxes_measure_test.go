@@ -42,7 +42,7 @@ func TestSandboxesMeasure(t *testing.T) {
 	want(10_001)
 	write(sb, "d/e/.b", 100)
 	want(101)
-	if err := sb.FS().Rename(t.Context(), "d/e/.b", "a"); err != nil {
+	if err := sb.FS().Rename(t.Context(), "d/e/.b", "a", nil); err != nil {
 		t.Fatal(err)
 	}
 	want(100)

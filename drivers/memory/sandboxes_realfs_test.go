@@ -58,7 +58,7 @@ func TestFilesAreAsRealOnes(t *testing.T) {
 				case "remove", "remove all":
 					err = sb.FS().Remove(t.Context(), at, &sandbox.RemoveOptions{Recursive: op != "remove"})
 				case "rename":
-					err = sb.FS().Rename(t.Context(), at, to)
+					err = sb.FS().Rename(t.Context(), at, to, nil)
 				case "symlink":
 					err = links.Symlink(t.Context(), text, at)
 				case "stat":

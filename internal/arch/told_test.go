@@ -113,6 +113,9 @@ var refusals = map[string]told{
 	"sandbox.ErrUnsupported":    {input, []string{"501 unsupported"}},
 	"sandbox.ErrWorking":        {state, []string{"409 working"}},
 	"sandbox.ErrWrongHost":      {state, []string{"421 wrong_host"}},
+	"sandbox.LimitError":        {input, []string{"501 limit_unsupported"}},
+	"sandbox.ErrNoProcess":      {lacks, []string{"404 not_found"}},
+	"sandbox.ErrPrecondition":   {state, []string{"412 precondition_failed"}},
 	"sandbox.LostError":         {state, []string{"409 lost"}},
 	"sandbox.ProvisioningError": {fault, []string{"503 provisioning"}},
 

@@ -151,7 +151,7 @@ var bindChecks = []check{
 		at, _ := b.bind(dir, "folder")
 		b.write("own", "x")
 		for from, to := range map[string]string{"own": at + "/own", at + "/file": "file"} {
-			e.is(b.FS().Rename(e.deadline(), from, to), "rename "+from, sandbox.ErrCrossDevice)
+			e.is(b.FS().Rename(e.deadline(), from, to, nil), "rename "+from, sandbox.ErrCrossDevice)
 		}
 		b.want("own", "x")
 		e.untouched(dir)
@@ -175,7 +175,7 @@ var bindChecks = []check{
 		b.link("/etc", at+"/etc")
 		b.link("..", at+"/up")
 		for _, path := range []string{at + "/etc/passwd", at + "/up/x", "agent-files/x"} {
-			_, err := b.FS().Open(e.deadline(), path)
+			_, err := b.FS().Open(e.deadline(), path, nil)
 			e.is(err, "open "+path, sandbox.ErrEscapes)
 		}
 	}},

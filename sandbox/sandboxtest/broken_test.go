@@ -164,13 +164,13 @@ func abs(h *handle, p string) string {
 	return path.Join(h.Workdir(), p)
 }
 
-func onHost(h *handle) func(context.Context, string) (io.ReadCloser, error) {
-	return func(_ context.Context, p string) (io.ReadCloser, error) { return os.Open(abs(h, p)) }
+func onHost(h *handle) func(context.Context, string, *sandbox.OpenOptions) (io.ReadCloser, error) {
+	return func(_ context.Context, p string, _ *sandbox.OpenOptions) (io.ReadCloser, error) { return os.Open(abs(h, p)) }
 }
 
 // looksFirst checks where a path leads, and then goes there.
 func looksFirst(f *files, h *handle) {
-	f.open = func(ctx context.Context, p string) (io.ReadCloser, error) {
+	f.open = func(ctx context.Context, p string, _ *sandbox.OpenOptions) (io.ReadCloser, error) {
 		if _, err := f.FS.Stat(ctx, p); err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ var fileChecks = []check{
 			}
 		}
 		e.ok(w.Close(), "close")
-		r, err := b.FS().Open(e.deadline(), "large")
+		r, err := b.FS().Open(e.deadline(), "large", nil)
 		e.ok(err, "open")
 		defer r.Close()
 		got := make([]byte, len(block))
@@ -61,20 +61,20 @@ var fileChecks = []check{
 		b := e.box()
 		f, ctx := b.FS(), e.deadline()
 		for _, name := range []string{"missing", "./missing", "no-dir/missing", b.Workdir() + "/missing"} {
-			_, err := f.Open(ctx, name)
+			_, err := f.Open(ctx, name, nil)
 			e.pathIs(err, "open", name, fs.ErrNotExist)
 			_, err = f.Stat(ctx, name)
 			e.pathIs(err, "stat", name, fs.ErrNotExist)
 			e.pathIs(drain(ctx, f, name), "readdir", name, fs.ErrNotExist)
 			e.pathIs(f.Remove(ctx, name, nil), "remove", name, fs.ErrNotExist)
-			e.pathIs(f.Rename(ctx, name, "to"), "rename", name, fs.ErrNotExist)
+			e.pathIs(f.Rename(ctx, name, "to", nil), "rename", name, fs.ErrNotExist)
 		}
 	}},
 	{"IsDir", "to open a directory, or to put a file in its place, is ErrIsDir", func(e *env) {
 		b := e.box()
 		b.write("dir/file", "x")
 		for _, name := range []string{"dir", "."} {
-			_, err := b.FS().Open(e.deadline(), name)
+			_, err := b.FS().Open(e.deadline(), name, nil)
 			e.pathIs(err, "open", name, sandbox.ErrIsDir)
 			e.pathIs(sandbox.WriteFile(e.deadline(), b.FS(), name, nil, nil), "create", name, sandbox.ErrIsDir)
 		}
@@ -88,7 +88,7 @@ var fileChecks = []check{
 		e.pathIs(f.Mkdir(ctx, "file"), "mkdir", "file", sandbox.ErrNotDir)
 		e.pathIs(f.Mkdir(ctx, "file/dir"), "mkdir", "file/dir", sandbox.ErrNotDir)
 		e.pathIs(sandbox.WriteFile(ctx, f, "file/below", nil, nil), "create", "file/below", sandbox.ErrNotDir)
-		_, err := f.Open(ctx, "file/below")
+		_, err := f.Open(ctx, "file/below", nil)
 		e.pathIs(err, "open", "file/below", sandbox.ErrNotDir)
 		b.want("file", "x")
 	}},
@@ -119,11 +119,11 @@ var fileChecks = []check{
 		b.write("a", "1")
 		b.write("b", "2")
 		b.write("dir/sub/file", "3")
-		e.ok(f.Rename(ctx, "a", "b"), "rename over a file")
+		e.ok(f.Rename(ctx, "a", "b", nil), "rename over a file")
 		b.want("b", "1")
-		e.ok(f.Rename(ctx, "dir", "moved"), "rename a directory")
+		e.ok(f.Rename(ctx, "dir", "moved", nil), "rename a directory")
 		b.want("moved/sub/file", "3")
-		e.ok(f.Rename(ctx, "b", "moved/sub/b"), "rename into a directory")
+		e.ok(f.Rename(ctx, "b", "moved/sub/b", nil), "rename into a directory")
 		b.want("moved/sub/b", "1")
 		if b.has("a") || b.has("b") || b.has("dir") {
 			e.fatalf("old names are still there: %q", b.list("."))
@@ -135,16 +135,16 @@ var fileChecks = []check{
 		b.write("file", "x")
 		b.write("dir/file", "y")
 		for _, to := range []string{"dir", "no-dir/file", ".", b.Workdir()} {
-			if err := f.Rename(ctx, "file", to); err == nil {
+			if err := f.Rename(ctx, "file", to, nil); err == nil {
 				e.fatalf("a file was renamed to %q", to)
 			}
 		}
 		for _, from := range []string{".", b.Workdir()} {
-			if err := f.Rename(ctx, from, "elsewhere"); err == nil {
+			if err := f.Rename(ctx, from, "elsewhere", nil); err == nil {
 				e.fatalf("the working directory was renamed")
 			}
 		}
-		e.is(f.Rename(ctx, "file", "no-dir/file"), "rename to a missing directory", fs.ErrNotExist)
+		e.is(f.Rename(ctx, "file", "no-dir/file", nil), "rename to a missing directory", fs.ErrNotExist)
 		b.want("file", "x")
 		b.want("dir/file", "y")
 	}},

@@ -103,7 +103,7 @@ var handleChecks = []check{
 				if got, err := sandbox.ReadFile(e.deadline(), b.FS(), file); err != nil || string(got) != text {
 					e.Errorf("read: %q, %v", got, err)
 				}
-				if err := b.FS().Rename(e.deadline(), file, file+"-moved"); err != nil {
+				if err := b.FS().Rename(e.deadline(), file, file+"-moved", nil); err != nil {
 					e.Errorf("rename: %v", err)
 				}
 			}
@@ -122,13 +122,13 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 	ctx := context.Background()
 	f := b.FS()
 	uses := map[string]func() error{
-		"FS.Open":    func() error { _, err := f.Open(ctx, name); return err },
+		"FS.Open":    func() error { _, err := f.Open(ctx, name, nil); return err },
 		"FS.Create":  func() error { return sandbox.WriteFile(ctx, f, name+"-made", []byte("x"), nil) },
 		"FS.Stat":    func() error { _, err := f.Stat(ctx, name); return err },
 		"FS.ReadDir": func() error { return drain(ctx, f, ".") },
 		"FS.Mkdir":   func() error { return f.Mkdir(ctx, name+"-dir") },
 		"FS.Remove":  func() error { return f.Remove(ctx, name, nil) },
-		"FS.Rename":  func() error { return f.Rename(ctx, name, name+"-moved") },
+		"FS.Rename":  func() error { return f.Rename(ctx, name, name+"-moved", nil) },
 		"b.FS.Stat":  func() error { _, err := b.FS().Stat(ctx, name); return err },
 	}
 	if c := e.opts.Commands; c.Echo != nil {

@@ -94,7 +94,7 @@ var linkChecks = []check{
 		b.link("a", "b")
 		b.link(b.Workdir()+"/abs", "abs")
 		for _, name := range []string{"a", "abs", "a/x", "abs/x"} {
-			if _, err := b.FS().Open(e.deadline(), name); err == nil {
+			if _, err := b.FS().Open(e.deadline(), name, nil); err == nil {
 				e.fatalf("open %q succeeded", name)
 			}
 			if _, err := b.FS().Stat(e.deadline(), name); err == nil {
@@ -126,11 +126,11 @@ var linkChecks = []check{
 		b.write("file", "x")
 		b.write("other", "y")
 		b.link("file", "link")
-		e.ok(b.FS().Rename(e.deadline(), "link", "moved"), "rename a link")
+		e.ok(b.FS().Rename(e.deadline(), "link", "moved", nil), "rename a link")
 		if got, err := b.symlinker().Readlink(e.deadline(), "moved"); err != nil || got != "file" {
 			e.fatalf("the moved link is %q, %v", got, err)
 		}
-		e.ok(b.FS().Rename(e.deadline(), "other", "moved"), "rename over a link")
+		e.ok(b.FS().Rename(e.deadline(), "other", "moved", nil), "rename over a link")
 		b.want("file", "x")
 		b.want("moved", "y")
 	}},
@@ -160,7 +160,7 @@ var escapeChecks = []check{
 				for op, err := range e.touch(b, path, "inside") {
 					e.pathIs(err, op, path, sandbox.ErrEscapes)
 				}
-				e.is(b.FS().Rename(e.deadline(), "inside", path), "rename to "+path, sandbox.ErrEscapes)
+				e.is(b.FS().Rename(e.deadline(), "inside", path, nil), "rename to "+path, sandbox.ErrEscapes)
 			}
 			for op, err := range e.follow(b, link) {
 				e.pathIs(err, op, link, sandbox.ErrEscapes)
@@ -187,7 +187,7 @@ var escapeChecks = []check{
 			defer close(swapped)
 			for ctx.Err() == nil {
 				for _, move := range [][2]string{{"dir", "aside"}, {"link", "dir"}, {"dir", "link"}, {"aside", "dir"}} {
-					for b.FS().Rename(ctx, move[0], move[1]) != nil && ctx.Err() == nil {
+					for b.FS().Rename(ctx, move[0], move[1], nil) != nil && ctx.Err() == nil {
 						b.FS().Remove(ctx, move[1], all) // made anew by somebody who writes below it
 					}
 				}
@@ -215,7 +215,7 @@ var escapeChecks = []check{
 			b.FS().Remove(e.deadline(), "dir/secret", nil)
 			b.FS().Remove(e.deadline(), "dir/new", all)
 			b.FS().Mkdir(e.deadline(), "dir/made")
-			b.FS().Rename(e.deadline(), "dir/secret", "stolen")
+			b.FS().Rename(e.deadline(), "dir/secret", "stolen", nil)
 		}
 		stop()
 		<-swapped
@@ -231,7 +231,7 @@ var escapeChecks = []check{
 func (e *env) follow(b *box, path string) map[string]error {
 	ctx := context.Background()
 	errs := map[string]error{}
-	_, errs["open"] = b.FS().Open(ctx, path)
+	_, errs["open"] = b.FS().Open(ctx, path, nil)
 	_, errs["stat"] = b.FS().Stat(ctx, path)
 	errs["readdir"] = drain(ctx, b.FS(), path)
 	errs["create"] = sandbox.WriteFile(ctx, b.FS(), path, []byte("escaped"), nil)

@@ -30,7 +30,7 @@ var pathChecks = []check{
 			for op, err := range e.touch(b, path, "inside") {
 				e.pathIs(err, op, path, sandbox.ErrEscapes)
 			}
-			e.is(b.FS().Rename(e.deadline(), "inside", path), "rename to "+path, sandbox.ErrEscapes)
+			e.is(b.FS().Rename(e.deadline(), "inside", path, nil), "rename to "+path, sandbox.ErrEscapes)
 		}
 		b.want("inside", "x")
 	}},
@@ -60,7 +60,7 @@ var pathChecks = []check{
 			for op, err := range e.touch(b, path, "inside") {
 				e.pathIs(err, op, path, sandbox.ErrInvalid)
 			}
-			e.is(b.FS().Rename(e.deadline(), "inside", path), "rename to an invalid path", sandbox.ErrInvalid)
+			e.is(b.FS().Rename(e.deadline(), "inside", path, nil), "rename to an invalid path", sandbox.ErrInvalid)
 		}
 		b.want("inside", "x")
 		if names := b.list("."); len(names) != 1 {
@@ -81,7 +81,7 @@ func (e *env) touch(b *box, path, to string) map[string]error {
 	ctx := context.Background()
 	f := b.FS()
 	errs := map[string]error{}
-	_, errs["open"] = f.Open(ctx, path)
+	_, errs["open"] = f.Open(ctx, path, nil)
 	errs["create"] = sandbox.WriteFile(ctx, f, path, []byte("escaped"), nil)
 	errs["create exclusively"] = sandbox.WriteFile(ctx, f, path, []byte("escaped"), &sandbox.CreateOptions{Exclusive: true})
 	_, errs["stat"] = f.Stat(ctx, path)
@@ -89,7 +89,7 @@ func (e *env) touch(b *box, path, to string) map[string]error {
 	errs["mkdir"] = f.Mkdir(ctx, path)
 	errs["remove"] = f.Remove(ctx, path, &sandbox.RemoveOptions{MissingOK: true})
 	errs["remove recursively"] = f.Remove(ctx, path, &sandbox.RemoveOptions{Recursive: true, MissingOK: true})
-	errs["rename"] = f.Rename(ctx, path, to)
+	errs["rename"] = f.Rename(ctx, path, to, nil)
 	if l, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok {
 		errs["symlink"] = l.Symlink(ctx, to, path)
 		_, errs["readlink"] = l.Readlink(ctx, path)

@@ -95,7 +95,7 @@ var workdirChecks = []check{
 		for _, path := range []string{".", b.Workdir(), "dir/.."} {
 			e.is(b.FS().Remove(e.deadline(), path, all), "remove "+path, sandbox.ErrInvalid)
 		}
-		if err := b.FS().Rename(e.deadline(), ".", b.Workdir()+"/dir/moved"); err == nil {
+		if err := b.FS().Rename(e.deadline(), ".", b.Workdir()+"/dir/moved", nil); err == nil {
 			e.fatalf("the working directory was moved into itself")
 		}
 		e.untouched(dir)
@@ -114,7 +114,7 @@ var workdirChecks = []check{
 		b.bindWorkdir(work)
 		b.write("own", "x")
 		for from, to := range map[string]string{"own": at + "/own", at + "/file": "moved"} {
-			e.is(b.FS().Rename(e.deadline(), from, to), "rename "+from, sandbox.ErrCrossDevice)
+			e.is(b.FS().Rename(e.deadline(), from, to, nil), "rename "+from, sandbox.ErrCrossDevice)
 		}
 		if e.opts.Links {
 			b.link(sandbox.BindRoot(b), "agent-files")
@@ -131,7 +131,7 @@ var workdirChecks = []check{
 			e.ok(os.Symlink(target, filepath.Join(dir, name)), "symlink")
 		}
 		for _, path := range []string{"abs/file", "up/x", "etc/passwd", "far/passwd"} {
-			_, err := b.FS().Open(e.deadline(), path)
+			_, err := b.FS().Open(e.deadline(), path, nil)
 			e.is(err, "open "+path, sandbox.ErrEscapes)
 		}
 		e.untouched(secret)

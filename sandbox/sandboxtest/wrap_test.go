@@ -132,7 +132,7 @@ func (b binder) Bind(ctx context.Context, hostDir, at string) (func(context.Cont
 type files struct {
 	sandbox.FS
 	path    func(string) string // what every path is turned into
-	open    func(context.Context, string) (io.ReadCloser, error)
+	open    func(context.Context, string, *sandbox.OpenOptions) (io.ReadCloser, error)
 	create  func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error)
 	readDir func(context.Context, string) iter.Seq2[sandbox.FileInfo, error]
 	remove  func(context.Context, string, *sandbox.RemoveOptions) error
@@ -145,11 +145,11 @@ func (f *files) at(path string) string {
 	return path
 }
 
-func (f *files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+func (f *files) Open(ctx context.Context, path string, opts *sandbox.OpenOptions) (io.ReadCloser, error) {
 	if f.open != nil {
-		return f.open(ctx, path)
+		return f.open(ctx, path, opts)
 	}
-	return f.FS.Open(ctx, f.at(path))
+	return f.FS.Open(ctx, f.at(path), opts)
 }
 
 func (f *files) Create(ctx context.Context, path string, opts *sandbox.CreateOptions) (sandbox.Writer, error) {
@@ -161,6 +161,10 @@ func (f *files) Create(ctx context.Context, path string, opts *sandbox.CreateOpt
 
 func (f *files) Stat(ctx context.Context, path string) (sandbox.FileInfo, error) {
 	return f.FS.Stat(ctx, f.at(path))
+}
+
+func (f *files) Lstat(ctx context.Context, path string) (sandbox.FileInfo, error) {
+	return f.FS.Lstat(ctx, f.at(path))
 }
 
 func (f *files) ReadDir(ctx context.Context, path string) iter.Seq2[sandbox.FileInfo, error] {
@@ -179,8 +183,8 @@ func (f *files) Remove(ctx context.Context, path string, opts *sandbox.RemoveOpt
 	return f.FS.Remove(ctx, f.at(path), opts)
 }
 
-func (f *files) Rename(ctx context.Context, from, to string) error {
-	return f.FS.Rename(ctx, f.at(from), f.at(to))
+func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
+	return f.FS.Rename(ctx, f.at(from), f.at(to), opts)
 }
 
 // process is a process of which some methods are replaced.

@@ -104,7 +104,7 @@ var writeChecks = []check{
 			if err := sandbox.WriteFile(e.deadline(), b.FS(), "other", text(i%20), nil); err != nil {
 				e.Errorf("write: %v", err)
 			}
-			if err := b.FS().Rename(e.deadline(), "other", "file"); err != nil {
+			if err := b.FS().Rename(e.deadline(), "other", "file", nil); err != nil {
 				e.Errorf("rename: %v", err)
 			}
 		}
