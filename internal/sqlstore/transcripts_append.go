@@ -78,6 +78,13 @@ const (
 		FROM t, ROWS(i bigint, call_id text, status text, settled boolean, result text null) AS r`
 )
 
+// movedEntry is movedEntries for one entry: what the statement that moves the
+// head has of it already is not said again, and what is 0 for the last of
+// several not at all. To send and to read an argument costs more than what is in it.
+const movedEntry = intoEntries + `SELECT t.tree, t.last_seq, CAST(?2 AS text), t.head_branch, t.head_depth, t.head_was,
+	CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(?8 AS bigint), CAST(? AS bigint), t.head_context, t.head_whole,
+	t.head_input, t.head_output, t.head_cache_read, t.head_cache_write, t.head_cost, t.updated_at, CAST(? AS text), CAST(? AS text) FROM t`
+
 // added is an entry that is appended, and its place among those it comes with,
 // counted back from the last, which has 0; usage is what is still to come after it, as a negative sum.
 type added struct {

@@ -11,11 +11,16 @@ import (
 
 // appendOnce is one statement. With first it is a transaction of its own.
 func (p place) appendOnce(ctx context.Context, a *appending, first *sending) (*tree, error) {
-	texts := [2]string{movedEntries, ""}
 	args := a.args(p.store)
 	args[0] = first.of(args[0])
-	entries, more := p.store.table(movedEntries, a.columns()...)
-	texts[0], args = entries, append(args, more...)
+	texts := [2]string{movedEntry, ""}
+	if len(a.entries) == 1 {
+		e := &a.entries[0]
+		args = append(args, string(e.Kind), string(e.Turn), string(e.Actor), e.Hash, int64(len(e.Calls)), e.Preview, string(e.Body))
+	} else {
+		entries, more := p.store.table(movedEntries, a.columns()...)
+		texts[0], args = entries, append(args, more...)
+	}
 	if len(a.calls) > 0 {
 		calls, more := p.store.table(movedCalls, callColumns(a.calls)...)
 		texts[1], args = calls, append(args, more...)
