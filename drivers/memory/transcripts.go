@@ -119,6 +119,21 @@ func (s transcriptStore) Load(ctx context.Context, c access.ConversationID) (row
 	return row, err
 }
 
+func (s transcriptStore) LoadMany(ctx context.Context, conversations ...access.ConversationID) (rows []transcript.Transcript, err error) {
+	if err := transcript.CheckMany(conversations); err != nil {
+		return nil, err
+	}
+	err = s.locked(ctx, func(all *talks, _ time.Time) error {
+		for _, c := range conversations {
+			if t, err := all.find(c); err == nil {
+				rows = append(rows, t.row)
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
+
 func (s transcriptStore) Commit(ctx context.Context, c transcript.Change) (done transcript.Committed, err error) {
 	if err := c.Check(); err != nil {
 		return done, err

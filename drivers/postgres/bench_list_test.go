@@ -5,11 +5,14 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/postgres"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // A page of a hundred sessions with their newest conversations, of a million
@@ -40,6 +43,34 @@ func BenchmarkListMillion(b *testing.B) {
 	}
 	b.Run("first page", func(b *testing.B) {
 		compare(b, func() error { return list("") }, func() error { return byHand(conn) })
+	})
+	b.Run("transcripts of a page", func(b *testing.B) {
+		page, err := db.Sessions().List(b.Context(), session.ListQuery{Project: "p3", Limit: 100})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var talks []access.ConversationID
+		for _, s := range page.Items {
+			for _, c := range s.Conversations {
+				talks = append(talks, c.ID)
+			}
+		}
+		b.ReportAllocs()
+		compare(b, func() error {
+			found, err := db.Transcripts().LoadMany(context.Background(), talks...)
+			if err == nil && len(found) != 200 {
+				err = fmt.Errorf("%d transcripts", len(found))
+			}
+			return err
+		}, func() error {
+			rows, err := conn.Query(context.Background(), `SELECT conversation, status, version, last_seq, fence, in_turn, head_id, entries, bytes, input, output, cache_read, cache_write, cost, draft, open_calls, held, inputs, from_conversation, from_entry, created_at, updated_at
+				FROM bunkroom_transcripts WHERE conversation = ANY($1) AND status <> 'deleted'`, talks)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			return rowsByHand(rows)
+		})
 	})
 	b.Run("thousandth page against first", func(b *testing.B) {
 		compare(b, func() error { return list(deep) }, func() error { return list("") })
@@ -85,6 +116,29 @@ func byHand(conn *pgx.Conn) error {
 	return rows.Err()
 }
 
+// rowsByHand reads the rows of transcripts from what a statement finds.
+func rowsByHand(rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}) error {
+	all := map[access.ConversationID]transcript.Transcript{}
+	for rows.Next() {
+		var t transcript.Transcript
+		var draft string
+		var open, inputs, created, updated int64
+		if err := rows.Scan(&t.Conversation, &t.Status, &t.Version, &t.LastSeq, &t.Fence, &t.InTurn, &t.Head.Entry, &t.Entries, &t.Bytes, &t.Usage.Input, &t.Usage.Output, &t.Usage.CacheRead, &t.Usage.CacheWrite, &t.Usage.CostMicros, &draft, &open, &t.Held, &inputs, &t.Lineage.Conversation, &t.Lineage.At.Entry, &created, &updated); err != nil {
+			return err
+		}
+		t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+		all[t.Conversation] = t
+	}
+	if len(all) != 200 {
+		return fmt.Errorf("%d transcripts", len(all))
+	}
+	return rows.Err()
+}
+
 // after is where the page after the nth begins.
 func after(b *testing.B, db *postgres.DB, n int) (next string) {
 	b.Helper()
@@ -98,7 +152,7 @@ func after(b *testing.B, db *postgres.DB, n int) (next string) {
 	return next
 }
 
-// fill makes a million sessions in eight projects, each with its sandbox and two conversations.
+// fill makes a million sessions in eight projects, each with its sandbox and two conversations with their transcripts.
 func fill(b *testing.B, db *postgres.DB) {
 	b.Helper()
 	for _, text := range []string{
@@ -109,7 +163,9 @@ func fill(b *testing.B, db *postgres.DB) {
 		`INSERT INTO bunkroom_conversations (id, session_id, session_project, project, owner, title, created_at, last_active_at)
 			SELECT 'c' || lpad(i::text, 7, '0') || '-' || k, 's' || lpad(i::text, 7, '0'), 'p' || i % 8, 'p' || i % 8, 'owner' || i % 1000, 'talk', i, i + k
 			FROM generate_series(0::bigint, 999999) AS n (i), generate_series(1, 2) AS m (k)`,
-		`ANALYZE bunkroom_sessions, bunkroom_conversations, bunkroom_sandboxes`,
+		`INSERT INTO bunkroom_transcripts (conversation, status, version, last_seq, created_at, updated_at)
+			SELECT id, 'active', 1, 0, created_at, last_active_at FROM bunkroom_conversations`,
+		`ANALYZE bunkroom_sessions, bunkroom_conversations, bunkroom_sandboxes, bunkroom_transcripts`,
 	} {
 		run(b, db, text)
 	}

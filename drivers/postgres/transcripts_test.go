@@ -47,6 +47,10 @@ func TestTranscriptPlansAtScale(t *testing.T) {
 			_, err := s.Commit(ctx, transcript.Change{Conversation: c, Append: []transcript.NewEntry{e}})
 			return err
 		},
+		"load many": func() error {
+			_, err := s.LoadMany(ctx, c, "fork", "nothing")
+			return err
+		},
 		"load": func() error { _, err := s.Load(ctx, c); return err },
 		"last": func() error { _, err := s.Path(ctx, transcript.PathQuery{Conversation: c}); return err },
 		"fork": func() error {

@@ -3,11 +3,15 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
 // A page of a hundred sessions with their newest conversations, of a million
@@ -34,6 +38,39 @@ func BenchmarkListMillion(b *testing.B) {
 		JOIN bunkroom_conversations AS c ON c.id = n.newest WHERE n.nth <= 100 ORDER BY c.session_id, n.nth`)
 	b.Run("first page", func(b *testing.B) {
 		compare(b, func() error { return list("") }, func() error { return byHand(first, conversations) })
+	})
+	b.Run("transcripts of a page", func(b *testing.B) {
+		page, err := db.Sessions().List(b.Context(), session.ListQuery{Project: "p3", Limit: 100})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var talks []access.ConversationID
+		for _, s := range page.Items {
+			for _, c := range s.Conversations {
+				talks = append(talks, c.ID)
+			}
+		}
+		b.ReportAllocs()
+		byHand := prepare(b, db.SQL(), `SELECT conversation, status, version, last_seq, fence, in_turn, head_id, entries, bytes, input, output, cache_read, cache_write, cost, draft, open_calls, held, inputs, from_conversation, from_entry, created_at, updated_at
+			FROM bunkroom_transcripts WHERE conversation IN (SELECT value FROM json_each(?)) AND status <> 'deleted'`)
+		ids, err := json.Marshal(talks)
+		if err != nil {
+			b.Fatal(err)
+		}
+		compare(b, func() error {
+			found, err := db.Transcripts().LoadMany(context.Background(), talks...)
+			if err == nil && len(found) != 200 {
+				err = fmt.Errorf("%d transcripts", len(found))
+			}
+			return err
+		}, func() error {
+			rows, err := byHand.QueryContext(context.Background(), string(ids))
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			return rowsByHand(rows)
+		})
 	})
 	b.Run("thousandth page against first", func(b *testing.B) {
 		compare(b, func() error { return list(deep) }, func() error { return list("") })
@@ -80,6 +117,29 @@ func byHand(sessions, conversations *sql.Stmt) error {
 	return rows.Err()
 }
 
+// rowsByHand reads the rows of transcripts from what a statement finds.
+func rowsByHand(rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}) error {
+	all := map[access.ConversationID]transcript.Transcript{}
+	for rows.Next() {
+		var t transcript.Transcript
+		var draft string
+		var open, inputs, created, updated int64
+		if err := rows.Scan(&t.Conversation, &t.Status, &t.Version, &t.LastSeq, &t.Fence, &t.InTurn, &t.Head.Entry, &t.Entries, &t.Bytes, &t.Usage.Input, &t.Usage.Output, &t.Usage.CacheRead, &t.Usage.CacheWrite, &t.Usage.CostMicros, &draft, &open, &t.Held, &inputs, &t.Lineage.Conversation, &t.Lineage.At.Entry, &created, &updated); err != nil {
+			return err
+		}
+		t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
+		all[t.Conversation] = t
+	}
+	if len(all) != 200 {
+		return fmt.Errorf("%d transcripts", len(all))
+	}
+	return rows.Err()
+}
+
 // after is where the page after the nth begins.
 func after(b *testing.B, db *sqlite.DB, n int) (next string) {
 	b.Helper()
@@ -93,7 +153,7 @@ func after(b *testing.B, db *sqlite.DB, n int) (next string) {
 	return next
 }
 
-// fill makes a million sessions in eight projects, each with its sandbox and two conversations.
+// fill makes a million sessions in eight projects, each with its sandbox and two conversations with their transcripts.
 func fill(b *testing.B, db *sqlite.DB) {
 	b.Helper()
 	const count = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999999) `
@@ -104,6 +164,8 @@ func fill(b *testing.B, db *sqlite.DB) {
 		count + `INSERT INTO bunkroom_conversations (id, session_id, session_project, project, owner, title, created_at, last_active_at)
 			SELECT printf('c%07d-%d', i, k), printf('s%07d', i), 'p' || (i % 8), 'p' || (i % 8), 'owner' || (i % 1000), 'talk', i, i + k
 			FROM n, (SELECT 1 AS k UNION ALL SELECT 2)`,
+		`INSERT INTO bunkroom_transcripts (conversation, status, version, last_seq, created_at, updated_at)
+			SELECT id, 'active', 1, 0, created_at, last_active_at FROM bunkroom_conversations`,
 	} {
 		if _, err := db.SQL().ExecContext(b.Context(), text); err != nil {
 			b.Fatal(err)

@@ -100,6 +100,7 @@ func scanned(row *sql.Row) (*tree, error) {
 
 const (
 	loadTree  = `SELECT ` + treeColumns + ` FROM bunkroom_transcripts AS t WHERE t.conversation = ? AND t.status <> 'deleted'`
+	loadTrees = `SELECT ` + treeColumns + ` FROM bunkroom_transcripts AS t WHERE t.conversation IN IDS(?) AND t.status <> 'deleted'`
 	keepTree  = loadTree + ` FOR UPDATE`
 	readsTree = loadTree + ` FOR KEY SHARE` // it is not purged meanwhile
 
@@ -171,6 +172,47 @@ func (s transcripts) Load(ctx context.Context, c access.ConversationID) (transcr
 		return transcript.Transcript{}, err
 	}
 	return t.Transcript, nil
+}
+
+func (s transcripts) LoadMany(ctx context.Context, conversations ...access.ConversationID) (out []transcript.Transcript, err error) {
+	if err := transcript.CheckMany(conversations); err != nil {
+		return nil, err
+	}
+	asked := make([]string, len(conversations))
+	for i, c := range conversations {
+		asked[i] = string(c)
+	}
+	ids := idsJSON(asked)
+	if ids == "" {
+		return nil, ctx.Err()
+	}
+	all := make(map[access.ConversationID]transcript.Transcript, len(conversations))
+	err = s.read(ctx, func(ctx context.Context, on place) error {
+		rows, err := on.rows(ctx, loadTrees, ids)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var t tree
+			into, done := t.into()
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			done()
+			all[t.Conversation] = t.Transcript
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range conversations {
+		if t, there := all[c]; there {
+			out = append(out, t)
+		}
+	}
+	return out, nil
 }
 
 // of reads the tree of a conversation, and then calls do, which may be nil.

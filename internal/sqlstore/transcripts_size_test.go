@@ -31,6 +31,7 @@ func TestListsReadNoContent(t *testing.T) {
 			not *regexp.Regexp
 			do  func() error
 		}{
+			"loads":   {content, func() error { _, err := s.LoadMany(ctx, c, "other"); return err }},
 			"load":    {content, func() error { _, err := s.Load(ctx, c); return err }},
 			"outline": {content, func() error { _, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: c}); return err }},
 			"tips": {content, func() error {

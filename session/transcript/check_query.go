@@ -86,3 +86,16 @@ func (q HeaderQuery) Check() error {
 	}
 	return q.Of.Check("Of")
 }
+
+// CheckMany refuses, by a *access.FieldError, a list of conversations that [Store.LoadMany] can't be asked for.
+func CheckMany(conversations []access.ConversationID) error {
+	if len(conversations) > MaxListed {
+		return &access.FieldError{Field: "conversations", Rule: fmt.Sprintf("at most %d", MaxListed)}
+	}
+	for _, c := range conversations {
+		if err := access.CheckID("Conversation", c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -27,6 +27,11 @@ type Store interface {
 	// Load reads the row of a transcript. ErrNotFound: there is none, or it was deleted.
 	Load(ctx context.Context, conversation access.ConversationID) (Transcript, error)
 
+	// LoadMany is Load for a list of conversations, such as the ones that a page of
+	// sessions has: one query, whatever their number. They come in the order asked for; those that are not there
+	// are left out. At most [MaxListed].
+	LoadMany(ctx context.Context, conversations ...access.ConversationID) ([]Transcript, error)
+
 	// Commit writes a change that [Change.Check] lets pass. A commit that was
 	// begun is finished or rolled back whatever becomes of ctx. The refusals, of
 	// which nothing is written: ErrNotFound, ErrArchived, ErrFenced, ErrInTurn,

@@ -147,6 +147,16 @@ func brokenReads() []broken {
 				return s.Get(ctx, c, lower...)
 			}}
 		}, "ids", "append"},
+		{"loads many in its own order", func() transcript.Store {
+			s := sound()
+			return wrapped{Store: s, loadMany: func(ctx context.Context, conversations ...access.ConversationID) ([]transcript.Transcript, error) {
+				got, err := s.LoadMany(ctx, conversations...)
+				slices.SortFunc(got, func(a, b transcript.Transcript) int {
+					return strings.Compare(string(a.Conversation), string(b.Conversation))
+				})
+				return got, err
+			}}
+		}, "load-many", "append"},
 		{"gets in its own order", func() transcript.Store {
 			s := sound()
 			return wrapped{Store: s, get: func(ctx context.Context, c access.ConversationID, ids ...transcript.EntryID) ([]transcript.Entry, error) {

@@ -149,6 +149,35 @@ func inputChecks() []check {
 				b.Errorf("Get of nothing: %v, %v", none, err)
 			}
 		}},
+		{"load-many", "The rows of several conversations come in the order asked for, each as Load reads it; those that are not there, or not any more, are left out.", func(b *bench) {
+			ctx := b.Context()
+			for _, c := range []access.ConversationID{"one", "two", "gone", "Two"} {
+				b.create(c)
+			}
+			b.grow("two", head(), "a", "b")
+			if _, err := b.store.Fork(ctx, transcript.Fork{From: "two", To: other, At: transcript.After("a"), ByReference: true}); err != nil {
+				b.Fatalf("Fork: %v", err)
+			}
+			b.commit(transcript.Change{Conversation: "gone", Status: transcript.Deleted})
+			var want []transcript.Transcript
+			for _, c := range []access.ConversationID{"two", other, "one", "Two"} {
+				want = append(want, b.load(c))
+			}
+			got, err := b.store.LoadMany(ctx, "two", "gone", other, "nothing", "one", "Two")
+			if err != nil {
+				b.Fatalf("LoadMany: %v", err)
+			}
+			b.same("LoadMany", got, want)
+			if none, err := b.store.LoadMany(ctx); err != nil || len(none) > 0 {
+				b.Errorf("LoadMany of nothing: %v, %v", none, err)
+			}
+			for what, ids := range map[string][]access.ConversationID{"Conversation": {"two", ""}, "conversations": slices.Repeat([]access.ConversationID{"two"}, transcript.MaxListed+1)} {
+				var refused *access.FieldError
+				if _, err := b.store.LoadMany(ctx, ids...); !errors.As(err, &refused) || refused.Field != what {
+					b.Errorf("LoadMany of %d: got error %v, want a FieldError of %s", len(ids), err, what)
+				}
+			}
+		}},
 		{"fields-refused", "What a query or a change can't be is refused by its field, before anything is looked at or written.", func(b *bench) {
 			b.create(talk)
 			b.grow(talk, head(), "a")

@@ -16,6 +16,7 @@ type wrapped struct {
 	transcript.Store
 	create     func(context.Context, access.ConversationID) (transcript.Transcript, error)
 	load       func(context.Context, access.ConversationID) (transcript.Transcript, error)
+	loadMany   func(context.Context, ...access.ConversationID) ([]transcript.Transcript, error)
 	commit     func(context.Context, transcript.Change) (transcript.Committed, error)
 	fork       func(context.Context, transcript.Fork) (transcript.Transcript, error)
 	get        func(context.Context, access.ConversationID, ...transcript.EntryID) ([]transcript.Entry, error)
@@ -49,6 +50,13 @@ func (w wrapped) Load(ctx context.Context, c access.ConversationID) (transcript.
 		return w.load(ctx, c)
 	}
 	return w.Store.Load(ctx, c)
+}
+
+func (w wrapped) LoadMany(ctx context.Context, conversations ...access.ConversationID) ([]transcript.Transcript, error) {
+	if w.loadMany != nil {
+		return w.loadMany(ctx, conversations...)
+	}
+	return w.Store.LoadMany(ctx, conversations...)
 }
 
 func (w wrapped) Commit(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
