@@ -63,7 +63,8 @@ func BenchmarkListMillion(b *testing.B) {
 			}
 			return err
 		}, func() error {
-			rows, err := conn.Query(context.Background(), `SELECT conversation, status, version, last_seq, fence, in_turn, head_id, entries, bytes, input, output, cache_read, cache_write, cost, draft, open_calls, held, inputs, from_conversation, from_entry, created_at, updated_at
+			rows, err := conn.Query(context.Background(), `SELECT conversation, status, version, last_seq, fence, in_turn, head_id, entries, bytes, input, output, cache_read, cache_write, cost,
+				began_input, began_output, began_cache_read, began_cache_write, began_cost, held, from_conversation, from_entry, from_seq, by_reference, created_at, updated_at
 				FROM bunkroom_transcripts WHERE conversation = ANY($1) AND status <> 'deleted'`, talks)
 			if err != nil {
 				return err
@@ -125,9 +126,9 @@ func rowsByHand(rows interface {
 	all := map[access.ConversationID]transcript.Transcript{}
 	for rows.Next() {
 		var t transcript.Transcript
-		var draft string
-		var open, inputs, created, updated int64
-		if err := rows.Scan(&t.Conversation, &t.Status, &t.Version, &t.LastSeq, &t.Fence, &t.InTurn, &t.Head.Entry, &t.Entries, &t.Bytes, &t.Usage.Input, &t.Usage.Output, &t.Usage.CacheRead, &t.Usage.CacheWrite, &t.Usage.CostMicros, &draft, &open, &t.Held, &inputs, &t.Lineage.Conversation, &t.Lineage.At.Entry, &created, &updated); err != nil {
+		var created, updated int64
+		if err := rows.Scan(&t.Conversation, &t.Status, &t.Version, &t.LastSeq, &t.Fence, &t.InTurn, &t.Head.Entry, &t.Entries, &t.Bytes, &t.Usage.Input, &t.Usage.Output, &t.Usage.CacheRead, &t.Usage.CacheWrite, &t.Usage.CostMicros,
+			&t.Inherited.Input, &t.Inherited.Output, &t.Inherited.CacheRead, &t.Inherited.CacheWrite, &t.Inherited.CostMicros, &t.Held, &t.Lineage.Conversation, &t.Lineage.At.Entry, &t.Lineage.Seq, &t.Lineage.ByReference, &created, &updated); err != nil {
 			return err
 		}
 		t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()

@@ -56,11 +56,14 @@ type tree struct {
 // reads reports whether the tree reads rows of others.
 func (t *tree) reads() bool { return t.baseSeq > 0 }
 
-const treeColumns = `tree, conversation, status, version, last_seq, fence, in_turn, head_id, head_tree, head_branch, head_depth, head_tip,
+const (
+	// rowColumns are what a [transcript.Transcript] says.
+	rowColumns = `conversation, status, version, last_seq, fence, in_turn, head_id, entries, bytes, input, output, cache_read, cache_write, cost,
+	began_input, began_output, began_cache_read, began_cache_write, began_cost, held, from_conversation, from_entry, from_seq, by_reference, created_at, updated_at`
+	treeColumns = rowColumns + `, tree, head_tree, head_branch, head_depth, head_tip,
 	head_context, head_whole, head_input, head_output, head_cache_read, head_cache_write, head_cost,
-	entries, bytes, input, output, cache_read, cache_write, cost,
-	began_input, began_output, began_cache_read, began_cache_write, began_cost, draft, open_calls, held, inputs,
-	from_conversation, from_entry, from_seq, by_reference, base_tree, base_branch, base_depth, base_seq, created_at, updated_at`
+	draft, open_calls, inputs, base_tree, base_branch, base_depth, base_seq`
+)
 
 func usageInto(u *transcript.Usage) []any {
 	return []any{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.CostMicros}
@@ -70,21 +73,26 @@ func usageArgs(u transcript.Usage) []any {
 	return []any{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CostMicros}
 }
 
-// into is where a scan puts treeColumns; done makes of them what they are.
-func (t *tree) into() (into []any, done func()) {
-	into = make([]any, 0, 45)
-	into = append(into, &t.key, &t.Conversation, &t.Status, &t.Version, &t.LastSeq, &t.Fence, flag{&t.InTurn}, &t.Head.Entry, &t.head.tree, &t.head.branch, &t.head.depth, flag{&t.tip},
-		&t.at.context, &t.at.whole)
-	into = append(into, usageInto(&t.at.usage)...)
-	into = append(into, &t.Entries, &t.Bytes)
+// rowInto is where a scan puts rowColumns; rowDone makes of them what they are.
+func rowInto(t *transcript.Transcript) []any {
+	into := make([]any, 0, 45)
+	into = append(into, (*string)(&t.Conversation), (*string)(&t.Status), &t.Version, &t.LastSeq, &t.Fence, flag{&t.InTurn}, (*string)(&t.Head.Entry), &t.Entries, &t.Bytes)
 	into = append(into, usageInto(&t.Usage)...)
 	into = append(into, usageInto(&t.Inherited)...)
-	into = append(into, &t.draft, &t.open, flag{&t.Held}, &t.inputs, &t.Lineage.Conversation, &t.Lineage.At.Entry, &t.Lineage.Seq, flag{&t.Lineage.ByReference},
-		num(&t.base.tree), num(&t.base.branch), num(&t.base.depth), &t.baseSeq, moment{&t.CreatedAt}, moment{&t.UpdatedAt})
-	return into, func() {
-		t.Head.Root = t.Head.Entry == ""
-		t.Lineage.At.Root = t.Lineage.Conversation != "" && t.Lineage.At.Entry == ""
-	}
+	return append(into, flag{&t.Held}, (*string)(&t.Lineage.Conversation), (*string)(&t.Lineage.At.Entry), &t.Lineage.Seq, flag{&t.Lineage.ByReference}, moment{&t.CreatedAt}, moment{&t.UpdatedAt})
+}
+
+func rowDone(t *transcript.Transcript) {
+	t.Head.Root = t.Head.Entry == ""
+	t.Lineage.At.Root = t.Lineage.Conversation != "" && t.Lineage.At.Entry == ""
+}
+
+// into is where a scan puts treeColumns; done makes of them what they are.
+func (t *tree) into() (into []any, done func()) {
+	into = append(rowInto(&t.Transcript), &t.key, &t.head.tree, &t.head.branch, &t.head.depth, flag{&t.tip}, &t.at.context, &t.at.whole)
+	into = append(into, usageInto(&t.at.usage)...)
+	into = append(into, (*string)(&t.draft), &t.open, &t.inputs, num(&t.base.tree), num(&t.base.branch), num(&t.base.depth), &t.baseSeq)
+	return into, func() { rowDone(&t.Transcript) }
 }
 
 // scanned is a tree read from a row.
@@ -100,7 +108,7 @@ func scanned(row *sql.Row) (*tree, error) {
 
 const (
 	loadTree  = `SELECT ` + treeColumns + ` FROM bunkroom_transcripts AS t WHERE t.conversation = ? AND t.status <> 'deleted'`
-	loadTrees = `SELECT ` + treeColumns + ` FROM bunkroom_transcripts AS t WHERE t.conversation IN IDS(?) AND t.status <> 'deleted'`
+	loadMany  = `SELECT ` + rowColumns + ` FROM bunkroom_transcripts AS t WHERE t.conversation IN IDS(?) AND t.status <> 'deleted'`
 	keepTree  = loadTree + ` FOR UPDATE`
 	readsTree = loadTree + ` FOR KEY SHARE` // it is not purged meanwhile
 
@@ -188,19 +196,19 @@ func (s transcripts) LoadMany(ctx context.Context, conversations ...access.Conve
 	}
 	all := make(map[access.ConversationID]transcript.Transcript, len(conversations))
 	err = s.read(ctx, func(ctx context.Context, on place) error {
-		rows, err := on.rows(ctx, loadTrees, ids)
+		rows, err := on.rows(ctx, loadMany, ids)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+		var t transcript.Transcript
+		into := rowInto(&t)
 		for rows.Next() {
-			var t tree
-			into, done := t.into()
 			if err := rows.Scan(into...); err != nil {
 				return err
 			}
-			done()
-			all[t.Conversation] = t.Transcript
+			rowDone(&t)
+			all[t.Conversation] = t
 		}
 		return rows.Err()
 	})
