@@ -182,20 +182,33 @@ func (db *DB) open(id session.ID) []session.Conversation {
 
 func (s sessionStore) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 	return func(yield func(session.Due, error) bool) {
-		found, err := s.due(ctx, q)
+		keys, err := s.dueKeys(ctx, q)
 		if err != nil {
 			yield(session.Due{}, err)
 			return
 		}
-		for _, d := range found { // no lock is held: the caller may commit
-			if !yield(d, nil) {
-				return
+		for page := range slices.Chunk(keys, duePage) {
+			for _, d := range s.due(q, page) { // no lock is held: the caller may commit
+				if !yield(d, nil) {
+					return
+				}
 			}
 		}
 	}
 }
 
-func (s sessionStore) due(ctx context.Context, q session.DueQuery) ([]session.Due, error) {
+// duePage is how many are held at a time: each takes a kilobyte.
+const duePage = 500
+
+// dueKey is what is due: a tombstone, or a sandbox by its ID alone.
+type dueKey struct {
+	kind session.DueKind
+	sandbox.TombstoneKey
+	since int64
+}
+
+// dueKeys are the keys of what is due, of each kind those that wait longest.
+func (s sessionStore) dueKeys(ctx context.Context, q session.DueQuery) (keys []dueKey, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -206,35 +219,51 @@ func (s sessionStore) due(ctx context.Context, q session.DueQuery) ([]session.Du
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	now := db.clock()
-	var found []session.Due
+	longest := func(from int) {
+		slices.SortFunc(keys[from:], func(a, b dueKey) int { return cmp.Compare(a.since, b.since) })
+		keys = keys[:min(len(keys), from+q.Limit)]
+	}
 	for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueLive, session.DueIdle} {
+		from := len(keys)
 		if q.Kinds&kind != 0 {
-			found = append(found, db.dueRows(kind, q, now)...)
+			for id, r := range db.sandboxes {
+				if isFor(q, r.Host) && db.isDue(kind, q, r, now) {
+					keys = append(keys, dueKey{kind, sandbox.TombstoneKey{Sandbox: id}, r.since})
+				}
+			}
 		}
+		longest(from)
 	}
+	from := len(keys)
 	if q.Kinds&session.DueTombstones != 0 {
-		dead := db.dueTombstones(q, now)
-		if found == nil {
-			return dead, nil
+		for key, t := range db.outbox {
+			if isFor(q, t.Host) {
+				keys = append(keys, dueKey{session.DueTombstones, key, t.since})
+			}
 		}
-		found = append(found, dead...)
 	}
-	return found, nil
+	longest(from)
+	return keys, nil
 }
 
-// dueRows are the sandboxes that are due of one kind.
-func (db *DB) dueRows(kind session.DueKind, q session.DueQuery, now time.Time) (found []session.Due) {
-	var rows []storedRow
-	for _, r := range db.sandboxes {
-		if isFor(q, r.Host) && db.isDue(kind, q, r, now) {
-			rows = append(rows, r)
+// due is what of keys still is due.
+func (s sessionStore) due(q session.DueQuery, keys []dueKey) []session.Due {
+	db := s.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	now := db.clock()
+	found := make([]session.Due, 0, len(keys))
+	for _, k := range keys {
+		r, there := db.sandboxes[k.Sandbox]
+		if k.kind == session.DueTombstones {
+			if t, there := db.outbox[k.TombstoneKey]; there {
+				found = append(found, session.Due{Kind: k.kind, Tombstone: t.Tombstone, Snapshot: session.Snapshot{Now: now, Sandbox: r.row()}})
+			}
+		} else if there && isFor(q, r.Host) && db.isDue(k.kind, q, r, now) {
+			found = append(found, session.Due{Kind: k.kind, Snapshot: session.Snapshot{
+				Now: now, Session: db.sessions[r.Session], Environment: db.environments[r.Environment], Sandbox: r.row(),
+			}})
 		}
-	}
-	slices.SortFunc(rows, func(a, b storedRow) int { return cmp.Compare(a.since, b.since) })
-	for _, r := range rows[:min(q.Limit, len(rows))] {
-		found = append(found, session.Due{Kind: kind, Snapshot: session.Snapshot{
-			Now: now, Session: db.sessions[r.Session], Environment: db.environments[r.Environment], Sandbox: r.row(),
-		}})
 	}
 	return found
 }
@@ -260,22 +289,4 @@ func (db *DB) isDue(kind session.DueKind, q session.DueQuery, r storedRow, now t
 		return r.State == sandbox.Live && s.ID != "" && !s.Ended() && !now.Before(s.LastActiveAt.Add(q.Idle))
 	}
 	return false
-}
-
-func (db *DB) dueTombstones(q session.DueQuery, now time.Time) []session.Due {
-	var dead []storedTombstone
-	for _, t := range db.outbox {
-		if isFor(q, t.Host) {
-			dead = append(dead, t)
-		}
-	}
-	slices.SortFunc(dead, func(a, b storedTombstone) int { return cmp.Compare(a.since, b.since) })
-	dead = dead[:min(q.Limit, len(dead))]
-	found := make([]session.Due, 0, len(dead)) // each takes a kilobyte
-	for _, t := range dead {
-		found = append(found, session.Due{Kind: session.DueTombstones, Tombstone: t.Tombstone, Snapshot: session.Snapshot{
-			Now: now, Sandbox: db.sandboxes[t.Sandbox].row(),
-		}})
-	}
-	return found
 }

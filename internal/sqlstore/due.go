@@ -1,8 +1,11 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -27,28 +30,141 @@ func (s sessions) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session
 			if q.Kinds&kind == 0 {
 				continue
 			}
-			var found []session.Due
-			err := s.read(ctx, func(ctx context.Context, on place) (err error) {
-				found, err = on.due(ctx, kind, q)
-				return err
-			})
-			if err != nil {
-				if !yield(session.Due{Kind: kind}, err) {
-					return
+			for found, err := range s.duePages(ctx, kind, q) {
+				if err != nil {
+					if !yield(session.Due{Kind: kind}, err) {
+						return
+					}
+					continue
 				}
-				continue
-			}
-			for _, d := range found { // no rows are open: the caller may commit
-				if !yield(d, nil) {
-					return
+				for i := range found { // no rows are open: the caller may commit
+					if !yield(found[i], nil) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// due reads what is of one kind.
-func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery) ([]session.Due, error) {
+// duePage is how many are held at a time: each takes a kilobyte.
+const duePage = 500
+
+// duePages reads what is of one kind: of more than a page first which they are,
+// and then a page of them at a time, without those that are not due any more.
+func (s sessions) duePages(ctx context.Context, kind session.DueKind, q session.DueQuery) iter.Seq2[[]session.Due, error] {
+	return func(yield func([]session.Due, error) bool) {
+		whole := func(of []sandbox.TombstoneKey) (found []session.Due, err error) {
+			err = s.read(ctx, func(ctx context.Context, on place) (err error) {
+				found, err = on.due(ctx, kind, q, of)
+				return err
+			})
+			return found, err
+		}
+		if q.Limit <= duePage {
+			yield(whole(nil))
+			return
+		}
+		var keys []sandbox.TombstoneKey
+		err := s.read(ctx, func(ctx context.Context, on place) (err error) {
+			keys, err = on.dueKeys(ctx, kind, q)
+			return err
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for page := range slices.Chunk(keys, duePage) {
+			found, err := whole(page)
+			if !yield(found, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// dueKeys are the keys of what is of one kind; of a sandbox it is its ID alone.
+func (p place) dueKeys(ctx context.Context, kind session.DueKind, q session.DueQuery) (keys []sandbox.TombstoneKey, err error) {
+	list, _, err := p.dueList(ctx, kind, q)
+	if err != nil {
+		return nil, err
+	}
+	if kind == session.DueTombstones {
+		list.ColumnExpr("o.sandbox_id, o.generation, o.incarnation")
+	} else {
+		list.ColumnExpr("b.id, 0, ''")
+	}
+	rows, err := list.Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k sandbox.TombstoneKey
+		if err := rows.Scan(&k.Sandbox, &k.Generation, &k.Incarnation); err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, rows.Err()
+}
+
+// due reads what is of one kind, in its order; with keys only those of them that still are, in theirs.
+func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery, keys []sandbox.TombstoneKey) ([]session.Due, error) {
+	list, now, err := p.dueList(ctx, kind, q)
+	if err != nil {
+		return nil, err
+	}
+	columns, id := []string{sandboxColumns, sessionColumns, environmentColumns}, "b.id"
+	if kind == session.DueTombstones {
+		columns, id = []string{sandboxColumns, tombstoneColumns}, "o.sandbox_id"
+	}
+	for _, c := range columns {
+		list.ColumnExpr(c)
+	}
+	order := make(map[sandbox.TombstoneKey]int, len(keys))
+	if keys != nil {
+		ids := make([]string, len(keys))
+		for i, k := range keys {
+			ids[i], order[k] = string(k.Sandbox), i
+		}
+		list.Where("? IN (?)", bun.Ident(id), bun.List(ids)).Limit(0)
+	}
+	rows, err := list.Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []session.Due
+	for rows.Next() {
+		d := session.Due{Kind: kind, Snapshot: session.Snapshot{Now: now}}
+		rest := append(sessionInto(&d.Snapshot.Session), environmentInto(&d.Snapshot.Environment)...)
+		if kind == session.DueTombstones {
+			rest = tombstoneInto(&d.Tombstone)
+		}
+		if err := rows.Scan(append(sandboxInto(&d.Snapshot.Sandbox), rest...)...); err != nil {
+			return nil, err
+		}
+		if _, asked := order[dueKey(&d)]; keys == nil || asked {
+			found = append(found, d)
+		}
+	}
+	if keys != nil {
+		slices.SortFunc(found, func(a, b session.Due) int { return cmp.Compare(order[dueKey(&a)], order[dueKey(&b)]) })
+	}
+	return found, rows.Err()
+}
+
+// dueKey is the key of what is due, as dueKeys has it.
+func dueKey(d *session.Due) sandbox.TombstoneKey {
+	if d.Kind == session.DueTombstones {
+		return d.Tombstone.TombstoneKey
+	}
+	return sandbox.TombstoneKey{Sandbox: d.Snapshot.Sandbox.ID}
+}
+
+// dueList is the query for what is of one kind, without its columns, and the clock that it goes by.
+func (p place) dueList(ctx context.Context, kind session.DueKind, q session.DueQuery) (*bun.SelectQuery, time.Time, error) {
 	hosts := make([]string, 0, len(q.Hosts))
 	for _, h := range q.Hosts {
 		if access.CheckID("Hosts", h) == nil { // another can't be anybody's
@@ -57,7 +173,7 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 	}
 	now, err := p.clock(ctx)
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	list := p.store.bun.NewSelect().Conn(p.conn()).Limit(int64(q.Limit))
 	boundTo := func(column string) {
@@ -71,7 +187,6 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 		list.TableExpr(p.store.named("bunkroom_sandboxes AS b")).
 			Join(p.store.named("LEFT JOIN bunkroom_sessions AS s ON s.id = b.session_id")).
 			Join(p.store.named("LEFT JOIN bunkroom_environments AS e ON e.id = b.environment_id")).
-			ColumnExpr(sandboxColumns).ColumnExpr(sessionColumns).ColumnExpr(environmentColumns).
 			Where("b.state = ?", s.String()).
 			OrderExpr("b.since, b.version, b.id")
 		boundTo("b.host")
@@ -98,26 +213,8 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 	case session.DueTombstones:
 		list.TableExpr(p.store.named("bunkroom_outbox AS o")).
 			Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.id = o.sandbox_id")).
-			ColumnExpr(sandboxColumns).ColumnExpr(tombstoneColumns).
 			OrderExpr("o.since, o.attempts, o.sandbox_id, o.generation, o.incarnation")
 		boundTo("o.host")
 	}
-	rows, err := list.Rows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []session.Due
-	for rows.Next() {
-		d := session.Due{Kind: kind, Snapshot: session.Snapshot{Now: now}}
-		rest := append(sessionInto(&d.Snapshot.Session), environmentInto(&d.Snapshot.Environment)...)
-		if kind == session.DueTombstones {
-			rest = tombstoneInto(&d.Tombstone)
-		}
-		if err := rows.Scan(append(sandboxInto(&d.Snapshot.Sandbox), rest...)...); err != nil {
-			return nil, err
-		}
-		found = append(found, d)
-	}
-	return found, rows.Err()
+	return list, now, nil
 }

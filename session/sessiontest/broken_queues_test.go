@@ -57,6 +57,11 @@ func TestBrokenQueuesFail(t *testing.T) {
 			also:  []string{"due-tombstones"},
 		},
 		{
+			name:  "asks anew for each page of what is due",
+			open:  askedAgain,
+			fails: []string{"due-many"},
+		},
+		{
 			name:  "takes what is creating by its deadline",
 			open:  byDeadline,
 			fails: []string{"due-creating", "waited-rotates"},
@@ -117,7 +122,7 @@ func sorted(compare func(x, y session.Due) int) func(*Clock) session.Store {
 		return wrapped{Store: s, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 			return func(yield func(session.Due, error) bool) {
 				all := q
-				all.Limit = 1000
+				all.Limit = max(q.Limit, 1000)
 				var found []session.Due
 				for d, err := range s.Due(ctx, all) {
 					if err != nil {
@@ -136,6 +141,27 @@ func sorted(compare func(x, y session.Due) int) func(*Clock) session.Store {
 			}
 		}}
 	}
+}
+
+// askedAgain is a sound store whose Due asks anew for each page.
+func askedAgain(clock *Clock) session.Store {
+	s := sound(clock)
+	return wrapped{Store: s, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
+		return func(yield func(session.Due, error) bool) {
+			for left := q.Limit; left > 0; left -= 500 {
+				n, page := 0, q
+				page.Limit = min(left, 500)
+				for d, err := range s.Due(ctx, page) {
+					if n++; !yield(d, err) {
+						return
+					}
+				}
+				if n < page.Limit {
+					return
+				}
+			}
+		}
+	}}
 }
 
 // ordered is a sound store whose Due yields those for which first holds before the others.

@@ -193,6 +193,44 @@ func dueChecks() []check[*storeBench] {
 			b.commit(session.Change{Sandbox: &row, Stamps: sandbox.Stamps{Absent: true}})
 			b.yields("the first destroying, then", b.dueUpTo(1, session.DueDestroying, host), second.sandbox.ID)
 		}},
+		{"due-many", "However many are asked for, each comes once, longest waiting first, though the caller marks it; what is not due any more is left out.", func(b *storeBench) {
+			var buried []sandbox.Tombstone
+			for range 1203 {
+				buried = append(buried, b.tombstone(alice))
+			}
+			first, rest := buried[0], buried[1:]
+			b.commit(session.Change{Bury: []sandbox.Tombstone{first}})
+			b.clock.Step(time.Second)
+			b.commit(session.Change{Bury: rest})
+			b.clock.Step(time.Second)
+			seen := map[sandbox.ID]int{}
+			var gone sandbox.ID
+			for d, err := range b.store.Due(b.Context(), session.DueQuery{Kinds: session.DueTombstones, Hosts: []string{host}, Limit: 5000}) {
+				if err != nil {
+					b.Fatalf("Due: %v", err)
+				}
+				t := d.Tombstone
+				if len(seen) == 0 && t.Sandbox != first.Sandbox {
+					b.Errorf("first comes %s, want %s", t.Sandbox, first.Sandbox)
+				}
+				seen[t.Sandbox]++
+				if len(seen) == 1 { // what has come already can't be taken back
+					last := rest[len(rest)-1]
+					gone = last.Sandbox
+					b.commit(session.Change{Prove: []sandbox.Tombstone{last}})
+				}
+				if len(seen)%100 == 0 {
+					b.commit(session.Change{Mark: []sandbox.Tombstone{t.Marked(sandbox.TombstoneStep{}, "it is still there")}})
+				}
+				if seen[t.Sandbox] > 1 {
+					b.Fatalf("%s comes twice", t.Sandbox)
+				}
+			}
+			delete(seen, gone) // it may have been read before it went
+			if len(seen) != 1202 {
+				b.Errorf("%d items, want 1202", len(seen))
+			}
+		}},
 		{"due-while-committing", "The caller may commit while it ranges, and may stop ranging at any item.", func(b *storeBench) {
 			for range 5 {
 				b.room(machine(sandbox.Destroying, alice))
