@@ -11,6 +11,7 @@ import (
 	"path"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,9 +29,16 @@ func (f *files) Create(ctx context.Context, name string, opts *sandbox.CreateOpt
 	if opts == nil {
 		opts = &sandbox.CreateOptions{}
 	}
-	w := &writer{files: f, name: name, exclusive: opts.Exclusive, mode: opts.Mode.Perm()}
+	w := &writer{files: f, name: name, exclusive: opts.Exclusive, mode: opts.Mode, ifMatch: opts.IfMatch}
 	if w.mode == 0 {
 		w.mode = 0o644
+	}
+	err := onlyPermissions(opts.Mode)
+	if opts.Exclusive && opts.IfMatch != "" {
+		err = fmt.Errorf("%w: what is Exclusive can't match anything", sandbox.ErrInvalid)
+	}
+	if err != nil {
+		return nil, pathError("create", name, err)
 	}
 	if err := f.do(ctx, "create", name, followTail, w.begin); err != nil {
 		return nil, err
@@ -57,6 +65,7 @@ type writer struct {
 	name      string // as given
 	exclusive bool
 	mode      fs.FileMode
+	ifMatch   string
 
 	parent *os.Root // where it will be
 	base   string   // and under which name
@@ -74,6 +83,9 @@ func (w *writer) begin(s spot) error {
 	info, err := s.root.Lstat(s.rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if w.ifMatch != "" {
+			return fmt.Errorf("%w: there is no file", sandbox.ErrPrecondition)
+		}
 	case err != nil:
 		return err
 	case w.exclusive:
@@ -82,6 +94,8 @@ func (w *writer) begin(s spot) error {
 		return s.outside // so that the whole path is looked through
 	case info.IsDir():
 		return sandbox.ErrIsDir
+	case !is(info, w.ifMatch):
+		return sandbox.ErrPrecondition
 	}
 	dir := path.Dir(s.rel)
 	parent, err := s.root.OpenRoot(dir)
@@ -137,18 +151,34 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// place puts the file under its name.
+// place puts the file under its name. The time it sets is exact, and so tells this content from every other.
 func (w *writer) place() error {
+	now := time.Now()
+	_ = w.parent.Chtimes(w.temp, now, now) // where that can't be, the kernel's clock has to do
 	if w.exclusive {
 		return w.claim()
 	}
+	how := syscall.LOCK_SH
+	if w.ifMatch != "" {
+		how = syscall.LOCK_EX
+	}
+	release, err := w.files.h.p.order(how, w.parent)
+	if err != nil {
+		return err
+	}
+	defer release()
 	old, err := w.parent.Lstat(w.base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if w.ifMatch != "" {
+			return fmt.Errorf("%w: there is no file", sandbox.ErrPrecondition)
+		}
 	case err != nil:
 		return err
 	case old.IsDir():
 		return sandbox.ErrIsDir
+	case !is(old, w.ifMatch):
+		return sandbox.ErrPrecondition
 	case old.Mode().IsRegular() && old.Mode().Perm() != w.mode:
 		if err := w.file.Chmod(old.Mode().Perm()); err != nil {
 			return err
@@ -174,20 +204,7 @@ func (w *writer) claim() error {
 	if err := w.file.Close(); err != nil {
 		return err
 	}
-	dir, err := w.parent.Open(".")
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	raw, err := dir.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if e := raw.Control(func(fd uintptr) {
-		err = unix.Renameat2(int(fd), w.temp, int(fd), w.base, unix.RENAME_NOREPLACE)
-	}); e != nil {
-		return e
-	}
+	err := renameAt(entry{w.parent, w.temp}, entry{w.parent, w.base}, unix.RENAME_NOREPLACE)
 	if err == nil {
 		w.temp = ""
 	}
