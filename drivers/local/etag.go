@@ -41,30 +41,51 @@ func (v version) etag() string {
 // coarsest is how inexact the times of a file system may be that keeps whole seconds.
 const coarsest = 2 * time.Second
 
-// settled is v's ETag, once the file can't be changed any more without being
-// given another version: that takes a tick of the kernel's clock at most. Empty where it takes longer.
-func (v version) settled(ctx context.Context) string {
-	now, tick := stamps()
+// telling says whether a version tells one content from the next.
+type telling uint8
+
+const (
+	tellsNow  telling = iota
+	tellsSoon         // once the kernel's clock has moved on
+	tellsLate         // only after longer than anybody should wait
+)
+
+// tells says how it is with v where the kernel's clock says now and moves on by tick.
+func (v version) tells(now, tick int64) telling {
 	switch set := v.mtime != v.ctime && v.mtime > v.ctime-2*tick && v.mtime < v.ctime+2*tick; {
 	case v.mtime%int64(time.Second) == 0 && v.ctime%int64(time.Second) == 0:
 		if now < v.ctime+int64(coarsest) {
-			return ""
+			return tellsLate
 		}
-		return v.etag()
+		return tellsNow
 	case now > v.ctime || set:
-		return v.etag()
+		return tellsNow
+	case now < v.ctime-2*tick: // the clock was set back
+		return tellsLate
 	}
-	soon, cancel := context.WithTimeout(ctx, time.Duration(2*tick))
-	defer cancel()
-	pause := time.NewTicker(time.Duration(tick / 8))
-	defer pause.Stop()
-	for now <= v.ctime {
-		select {
-		case <-pause.C:
-			now, _ = stamps()
-		case <-soon.Done(): // the clock was set back
-			return ""
+	return tellsSoon
+}
+
+// settled is v's ETag, once it tells this content from the next: that takes a
+// tick of the kernel's clock at most. Empty where it would take longer.
+func (v version) settled(ctx context.Context) string {
+	now, tick := stamps()
+	how := v.tells(now, tick)
+	if how == tellsSoon {
+		next := time.NewTicker(time.Duration(tick / 8))
+		defer next.Stop()
+		for looks := 0; how == tellsSoon && looks < 4*8; looks++ {
+			select {
+			case <-next.C:
+				now, tick = stamps()
+				how = v.tells(now, tick)
+			case <-ctx.Done():
+				return ""
+			}
 		}
+	}
+	if how != tellsNow {
+		return ""
 	}
 	return v.etag()
 }
