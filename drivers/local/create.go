@@ -11,7 +11,6 @@ import (
 	"path"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -113,12 +112,21 @@ func (w *writer) begin(s spot) error {
 	w.parent, w.base, w.temp = parent, path.Base(s.rel), newFile+newID()
 	w.file, err = parent.OpenFile(w.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, w.mode)
 	if err == nil {
-		err = w.file.Chmod(w.mode) // whatever the umask
+		err = setMode(w.file, w.mode)
 	}
 	if err != nil {
 		w.drop()
 	}
 	return err
+}
+
+// setMode gives a new file its mode, whatever the umask has made of it.
+func setMode(f *os.File, mode fs.FileMode) error {
+	is, err := f.Stat()
+	if err != nil || is.Mode().Perm() == mode {
+		return err
+	}
+	return f.Chmod(mode)
 }
 
 func (w *writer) Write(b []byte) (int, error) {
@@ -151,10 +159,9 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// place puts the file under its name. The time it sets is exact, and so tells this content from every other.
+// place puts the file under its name.
 func (w *writer) place() error {
-	now := time.Now()
-	_ = w.parent.Chtimes(w.temp, now, now) // where that can't be, the kernel's clock has to do
+	stampExactly(w.file)
 	if w.exclusive {
 		return w.claim()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
@@ -97,6 +98,19 @@ func stamps() (now, tick int64) {
 		return 0, int64(10 * time.Millisecond)
 	}
 	return unix.TimespecToNsec(at), max(unix.TimespecToNsec(res), int64(time.Millisecond))
+}
+
+// stampExactly says of a file that it was changed just now, more exactly than the kernel does,
+// and so tells its content from every other. Where that can't be, the kernel's clock has to do.
+func stampExactly(f *os.File) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	now := unix.NsecToTimespec(time.Now().UnixNano())
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.UtimesNanoAt(int(fd), "", []unix.Timespec{now, now}, unix.AT_EMPTY_PATH)
+	})
 }
 
 // is reports whether a file has the ETag that a caller names, or none is named.

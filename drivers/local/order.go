@@ -65,10 +65,10 @@ func (p *Provider) order(how int, dirs ...*os.Root) (release func(), err error) 
 func (p *Provider) way(w way, how int) (unlock func(), err error) {
 	dir := filepath.Join(p.root, locksDir, fmt.Sprintf("%x", w.dev))
 	name := filepath.Join(dir, fmt.Sprintf("%02x", w.n))
-	fd, err := syscall.Open(name, lockFlags, 0o600)
-	if errors.Is(err, syscall.ENOENT) {
+	fd, err := syscall.Open(name, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if errors.Is(err, syscall.ENOENT) { // nobody needed it before
 		if err = os.Mkdir(dir, 0o700); err == nil || errors.Is(err, os.ErrExist) {
-			fd, err = syscall.Open(name, lockFlags, 0o600)
+			fd, err = syscall.Open(name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
 		}
 	}
 	if err != nil {
@@ -88,5 +88,3 @@ func (p *Provider) way(w way, how int) (unlock func(), err error) {
 		syscall.Close(fd)
 	}, nil
 }
-
-const lockFlags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_CLOEXEC
