@@ -112,6 +112,33 @@ var brokenFiles = map[string]brokenProvider{
 		}
 	})},
 
+	"makes every new file alike": {"Copies/Tree", fs(func(f *files, h *handle) {
+		alike := withOptions(f.FS, func(o *sandbox.CreateOptions) { o.Mode = 0 })
+		f.create = func(ctx context.Context, p string, o *sandbox.CreateOptions) (sandbox.Writer, error) {
+			if strings.Contains(p, "/new/") {
+				return alike(ctx, p, o)
+			}
+			return f.FS.Create(ctx, p, o)
+		}
+	})},
+	"takes a name that is taken": {"Copies/Refused", fs(func(f *files, h *handle) {
+		f.lstat = func(ctx context.Context, p string) (sandbox.FileInfo, error) {
+			if strings.HasSuffix(p, "/dir/file") {
+				return sandbox.FileInfo{}, &iofs.PathError{Op: "lstat", Path: p, Err: iofs.ErrNotExist}
+			}
+			return f.FS.Lstat(ctx, p)
+		}
+		f.create = withOptions(f.FS, func(o *sandbox.CreateOptions) { o.Exclusive = false })
+	})},
+	"binds what can't be written": {"Copies/Binds", fs(func(f *files, h *handle) {
+		f.create = func(ctx context.Context, p string, o *sandbox.CreateOptions) (sandbox.Writer, error) {
+			if _, below := sandbox.PathWithin(sandbox.BindRoot(h), p); below {
+				return nil, &iofs.PathError{Op: "create", Path: p, Err: iofs.ErrPermission}
+			}
+			return f.FS.Create(ctx, p, o)
+		}
+	})},
+
 	"lets a mode be": {"Attrs/Chmod", sets(func(h *handle, a sandbox.AttrSetter) setter {
 		return setter{func(ctx context.Context, p string, mode iofs.FileMode) error {
 			_, err := h.Sandbox.FS().Stat(ctx, p)
