@@ -97,7 +97,7 @@ type CreateOptions struct {
 	// Exclusive refuses, with fs.ErrExist, a name that is taken, be it by a
 	// link that leads nowhere; of several callers at once exactly one succeeds.
 	Exclusive bool
-	// Mode is the mode of a new file; 0 means 0644. A replaced file keeps its own.
+	// Mode is the mode of a new file, permission bits only; 0 means 0644. A replaced file keeps its own.
 	Mode fs.FileMode
 	// IfMatch is the [FileInfo].ETag that the file must have: where it has
 	// another by now, or is not there, Close fails with ErrPrecondition and the
@@ -145,4 +145,3 @@ type FileInfo struct {
 
 // IsDir reports whether it is a directory.
 func (i FileInfo) IsDir() bool { return i.Kind == KindDir }
-

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"io"
 )
@@ -39,8 +40,14 @@ func ReadFile(ctx context.Context, fsys FS, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(r)
+	var all bytes.Buffer
+	all.Grow(usualFile + bytes.MinRead)
+	_, err = all.ReadFrom(r)
+	return all.Bytes(), err
 }
+
+// usualFile is as large as most files are at most: these are read at once.
+const usualFile = 8 << 10
 
 // WriteFile writes a whole file, all at once; see [FS.Create].
 func WriteFile(ctx context.Context, fsys FS, path string, data []byte, opts *CreateOptions) error {

@@ -176,6 +176,10 @@ func TestAfterClose(t *testing.T) {
 		if !ok {
 			t.Fatal("no Symlinker")
 		}
+		attrs, ok := sandbox.As[sandbox.AttrSetter](sb)
+		if !ok {
+			t.Fatal("no AttrSetter")
+		}
 		open, err := fsys.Open(t.Context(), "f", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -192,6 +196,7 @@ func TestAfterClose(t *testing.T) {
 			"Start":      second(sb.Start(t.Context(), sandbox.Cmd{Argv: []string{"true"}})),
 			"Start anew": second(wk.Sandbox().Start(t.Context(), sandbox.Cmd{Argv: []string{"true"}})),
 			"a power":    links.Symlink(t.Context(), "f", "g"),
+			"another":    attrs.Chmod(t.Context(), "f", 0o600),
 			"a file":     second(open.Read(make([]byte, 1))),
 		} {
 			wantErr(t, what, err, sandbox.ErrClosed)

@@ -28,9 +28,16 @@ func (f *files) Create(ctx context.Context, name string, opts *sandbox.CreateOpt
 	if opts == nil {
 		opts = &sandbox.CreateOptions{}
 	}
-	w := &writer{files: f, name: name, exclusive: opts.Exclusive, mode: opts.Mode.Perm()}
+	w := &writer{files: f, name: name, exclusive: opts.Exclusive, mode: opts.Mode, ifMatch: opts.IfMatch}
 	if w.mode == 0 {
 		w.mode = 0o644
+	}
+	err := onlyPermissions(opts.Mode)
+	if opts.Exclusive && opts.IfMatch != "" {
+		err = fmt.Errorf("%w: what is Exclusive can't match anything", sandbox.ErrInvalid)
+	}
+	if err != nil {
+		return nil, pathError("create", name, err)
 	}
 	if err := f.do(ctx, "create", name, followTail, w.begin); err != nil {
 		return nil, err
@@ -57,6 +64,7 @@ type writer struct {
 	name      string // as given
 	exclusive bool
 	mode      fs.FileMode
+	ifMatch   string
 
 	parent *os.Root // where it will be
 	base   string   // and under which name
@@ -74,6 +82,9 @@ func (w *writer) begin(s spot) error {
 	info, err := s.root.Lstat(s.rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if w.ifMatch != "" {
+			return fmt.Errorf("%w: there is no file", sandbox.ErrPrecondition)
+		}
 	case err != nil:
 		return err
 	case w.exclusive:
@@ -82,6 +93,8 @@ func (w *writer) begin(s spot) error {
 		return s.outside // so that the whole path is looked through
 	case info.IsDir():
 		return sandbox.ErrIsDir
+	case !is(info, w.ifMatch):
+		return sandbox.ErrPrecondition
 	}
 	dir := path.Dir(s.rel)
 	parent, err := s.root.OpenRoot(dir)
@@ -99,12 +112,21 @@ func (w *writer) begin(s spot) error {
 	w.parent, w.base, w.temp = parent, path.Base(s.rel), newFile+newID()
 	w.file, err = parent.OpenFile(w.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, w.mode)
 	if err == nil {
-		err = w.file.Chmod(w.mode) // whatever the umask
+		err = setMode(w.file, w.mode)
 	}
 	if err != nil {
 		w.drop()
 	}
 	return err
+}
+
+// setMode gives a new file its mode, whatever the umask has made of it.
+func setMode(f *os.File, mode fs.FileMode) error {
+	is, err := f.Stat()
+	if err != nil || is.Mode().Perm() == mode {
+		return err
+	}
+	return f.Chmod(mode)
 }
 
 func (w *writer) Write(b []byte) (int, error) {
@@ -139,16 +161,31 @@ func (w *writer) Close() error {
 
 // place puts the file under its name.
 func (w *writer) place() error {
+	stampExactly(w.file)
 	if w.exclusive {
 		return w.claim()
 	}
+	how := syscall.LOCK_SH
+	if w.ifMatch != "" {
+		how = syscall.LOCK_EX
+	}
+	release, err := w.files.h.p.order(how, w.parent)
+	if err != nil {
+		return err
+	}
+	defer release()
 	old, err := w.parent.Lstat(w.base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if w.ifMatch != "" {
+			return fmt.Errorf("%w: there is no file", sandbox.ErrPrecondition)
+		}
 	case err != nil:
 		return err
 	case old.IsDir():
 		return sandbox.ErrIsDir
+	case !is(old, w.ifMatch):
+		return sandbox.ErrPrecondition
 	case old.Mode().IsRegular() && old.Mode().Perm() != w.mode:
 		if err := w.file.Chmod(old.Mode().Perm()); err != nil {
 			return err
@@ -174,20 +211,7 @@ func (w *writer) claim() error {
 	if err := w.file.Close(); err != nil {
 		return err
 	}
-	dir, err := w.parent.Open(".")
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	raw, err := dir.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if e := raw.Control(func(fd uintptr) {
-		err = unix.Renameat2(int(fd), w.temp, int(fd), w.base, unix.RENAME_NOREPLACE)
-	}); e != nil {
-		return e
-	}
+	err := renameAt(entry{w.parent, w.temp}, entry{w.parent, w.base}, unix.RENAME_NOREPLACE)
 	if err == nil {
 		w.temp = ""
 	}

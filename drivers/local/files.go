@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path"
 	"syscall"
@@ -67,6 +68,9 @@ func (f *files) Open(ctx context.Context, name string, opts *sandbox.OpenOptions
 	if opts == nil {
 		opts = &sandbox.OpenOptions{}
 	}
+	if opts.Offset < 0 || opts.Limit < 0 {
+		return nil, pathError("open", name, fmt.Errorf("%w: Offset and Limit must not be negative", sandbox.ErrInvalid))
+	}
 	var r *os.File
 	err := f.do(ctx, "open", name, followTail, func(s spot) (err error) {
 		// Without O_NONBLOCK, to open a named pipe would wait for a writer.
@@ -84,19 +88,39 @@ func (f *files) Open(ctx context.Context, name string, opts *sandbox.OpenOptions
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%w: not a file", sandbox.ErrInvalid)
 	default:
-		return &reader{r, name}, nil
+		part := &reader{f: r, name: name, left: math.MaxInt64}
+		if opts.Limit > 0 {
+			part.left = opts.Limit
+		}
+		if opts.Offset > 0 {
+			if _, err = r.Seek(opts.Offset, io.SeekStart); errors.Is(err, syscall.EINVAL) {
+				part.left, err = 0, nil // further than any file of this file system can reach
+			}
+		}
+		if err == nil {
+			return part, nil
+		}
 	}
 	r.Close()
 	return nil, pathError("open", name, err)
 }
 
+// reader reads a file, or the part of it that was asked for.
 type reader struct {
 	f    *os.File
 	name string
+	left int64
 }
 
 func (r *reader) Read(b []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	if int64(len(b)) > r.left {
+		b = b[:r.left]
+	}
 	n, err := r.f.Read(b)
+	r.left -= int64(n)
 	if err != nil && err != io.EOF {
 		err = pathError("read", r.name, err)
 	}
@@ -116,7 +140,7 @@ func (f *files) Stat(ctx context.Context, name string) (sandbox.FileInfo, error)
 		i, err := s.root.Stat(s.rel)
 		if err == nil {
 			abs, _ := sandbox.ResolvePath(f.h.Workdir(), name)
-			info = describe(path.Base(abs), i.Mode(), i.Size(), i.ModTime())
+			info = describeFull(ctx, path.Base(abs), i)
 		}
 		return err
 	})
@@ -129,7 +153,7 @@ func (f *files) Lstat(ctx context.Context, name string) (sandbox.FileInfo, error
 		i, err := s.root.Lstat(s.rel)
 		if err == nil {
 			abs, _ := sandbox.ResolvePath(f.h.Workdir(), name)
-			info = describe(path.Base(abs), i.Mode(), i.Size(), i.ModTime())
+			info = describeFull(ctx, path.Base(abs), i)
 		}
 		return err
 	})
@@ -150,7 +174,7 @@ func describe(name string, mode fs.FileMode, size int64, modTime time.Time) sand
 }
 
 // describeAt describes the entry name of an open directory.
-func describeAt(dir *os.File, name string) (info sandbox.FileInfo, err error) {
+func describeAt(ctx context.Context, dir *os.File, name string) (info sandbox.FileInfo, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
 		return info, err
@@ -172,7 +196,11 @@ func describeAt(dir *os.File, name string) (info sandbox.FileInfo, err error) {
 	default:
 		mode |= fs.ModeIrregular
 	}
-	return describe(name, mode, st.Size, time.Unix(st.Mtim.Unix())), nil
+	info = describe(name, mode, st.Size, time.Unix(st.Mtim.Unix()))
+	if info.Kind == sandbox.KindFile {
+		info.ETag = version{st.Dev, st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}.settled(ctx)
+	}
+	return info, nil
 }
 
 func (f *files) ReadDir(ctx context.Context, name string) iter.Seq2[sandbox.FileInfo, error] {
@@ -190,7 +218,7 @@ func (f *files) ReadDir(ctx context.Context, name string) iter.Seq2[sandbox.File
 		for {
 			names, err := dir.Readdirnames(256)
 			for _, n := range names {
-				info, err := describeAt(dir, n)
+				info, err := describeAt(ctx, dir, n)
 				switch {
 				case errors.Is(err, fs.ErrNotExist): // removed since
 					continue
@@ -234,13 +262,13 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 		if s.rel == "." {
 			return fmt.Errorf("%w: it is the root of a folder", sandbox.ErrInvalid)
 		}
-		_, err := s.root.Lstat(s.rel)
-		if err == nil {
-			if opts.Recursive {
-				err = s.root.RemoveAll(s.rel)
-			} else {
-				err = s.root.Remove(s.rel)
-			}
+		is, err := s.root.Lstat(s.rel)
+		switch {
+		case err != nil:
+		case is.IsDir() && opts.Recursive:
+			err = s.root.RemoveAll(s.rel)
+		default:
+			err = f.unlink(s)
 		}
 		switch {
 		case opts.MissingOK && errors.Is(err, fs.ErrNotExist):
@@ -252,23 +280,19 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 	})
 }
 
-func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
-	return f.do(ctx, "rename", from, keepTail, func(src spot) error {
-		return f.in(to, keepTail, func(dst spot) error {
-			switch {
-			case src.rel == "." || dst.rel == ".":
-				return fmt.Errorf("%w: it is the root of a folder", sandbox.ErrInvalid)
-			case src.place != dst.place:
-				return sandbox.ErrCrossDevice
-			}
-			if is, err := dst.root.Lstat(dst.rel); err == nil && is.IsDir() {
-				if was, err := src.root.Lstat(src.rel); err == nil && !was.IsDir() {
-					return sandbox.ErrIsDir
-				}
-			}
-			return src.root.Rename(src.rel, dst.rel)
-		})
-	})
+// unlink removes what is no full directory.
+func (f *files) unlink(s spot) error {
+	at, err := openEntry(s)
+	if err != nil {
+		return err
+	}
+	defer at.dir.Close()
+	release, err := f.h.p.order(syscall.LOCK_SH, at.dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return at.dir.Remove(at.name)
 }
 
 // close gives everything up; what is being written is dropped.

@@ -30,9 +30,10 @@ type handle struct {
 }
 
 var (
-	_ sandbox.Sandbox   = (*handle)(nil)
-	_ sandbox.Binder    = (*handle)(nil)
-	_ sandbox.Symlinker = (*handle)(nil)
+	_ sandbox.Sandbox    = (*handle)(nil)
+	_ sandbox.Binder     = (*handle)(nil)
+	_ sandbox.Symlinker  = (*handle)(nil)
+	_ sandbox.AttrSetter = (*handle)(nil)
 )
 
 func newHandle(p *Provider, m *machine) (*handle, error) {

@@ -93,7 +93,7 @@ func makeRoot(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, dir := range []string{machinesDir, trashDir, newDir} {
+	for _, dir := range []string{machinesDir, trashDir, newDir, locksDir} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
 			return "", err
 		}

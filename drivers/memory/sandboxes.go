@@ -21,7 +21,8 @@ import (
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
 // bubble. It is a [sandbox.Lister], a [sandbox.Reaper] and a
-// [sandbox.Measurer], and its handles are [sandbox.Binder] and [sandbox.Symlinker].
+// [sandbox.Measurer], and its handles are [sandbox.Binder], [sandbox.Symlinker] and
+// [sandbox.AttrSetter]. Modes are kept and not enforced.
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -29,9 +30,12 @@ type Sandboxes struct {
 
 	asking sync.Mutex // held while the script is asked, so that it need not be safe for concurrent use
 
+	inBinds sync.Mutex // held while something is put, moved or removed in a bind
+
 	mu       sync.Mutex // guards what follows, and all that belongs to a machine or a handle
 	machines []*boxMachine
 	born     int
+	written  int64 // files, ever
 	handlers map[string]Handler
 	rest     Handler
 	script   func(Call) Fault

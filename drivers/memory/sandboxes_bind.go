@@ -69,7 +69,7 @@ func (b *boxBind) stat(rel, name string) (sandbox.FileInfo, error) {
 	if err != nil {
 		return sandbox.FileInfo{}, err
 	}
-	return boxInfo(i, name), nil
+	return b.info(i, rel, name), nil
 }
 
 func (b *boxBind) lstat(rel, name string) (sandbox.FileInfo, error) {
@@ -77,11 +77,20 @@ func (b *boxBind) lstat(rel, name string) (sandbox.FileInfo, error) {
 	if err != nil {
 		return sandbox.FileInfo{}, err
 	}
-	return boxInfo(i, name), nil
+	return b.info(i, rel, name), nil
+}
+
+// info is boxInfo with the ETag.
+func (b *boxBind) info(i fs.FileInfo, rel, name string) sandbox.FileInfo {
+	info := boxInfo(i, name)
+	if info.Kind == sandbox.KindFile {
+		info.ETag = b.etag(rel)
+	}
+	return info
 }
 
 // open opens a regular file; anything else could block.
-func (b *boxBind) open(rel string) (io.ReadCloser, error) {
+func (b *boxBind) open(rel string) (*os.File, error) {
 	i, err := b.root.Stat(rel)
 	switch {
 	case err != nil:
@@ -123,7 +132,7 @@ func (b *boxBind) list(rel string) (iter.Seq2[sandbox.FileInfo, error], error) {
 					yield(sandbox.FileInfo{}, b.plain(err))
 					return
 				}
-				if !yield(boxInfo(i, e.Name()), nil) {
+				if !yield(b.info(i, path.Join(rel, e.Name()), e.Name()), nil) {
 					return
 				}
 			}
@@ -165,13 +174,18 @@ func (b *boxBind) remove(at boxPlace, recursive bool) error {
 }
 
 // rename refuses a directory at the new name, as the root's Rename does.
-func (b *boxBind) rename(from, to string) error {
+func (b *boxBind) rename(from, to string, noReplace bool) error {
 	src, err := b.root.Lstat(from)
 	if err != nil {
 		return err
 	}
-	if dst, err := b.root.Lstat(to); err == nil && os.SameFile(src, dst) {
-		return nil
+	if dst, err := b.root.Lstat(to); err == nil {
+		switch {
+		case noReplace:
+			return fs.ErrExist
+		case os.SameFile(src, dst):
+			return nil
+		}
 	}
 	return b.root.Rename(from, to)
 }
@@ -185,63 +199,4 @@ func (b *boxBind) readlink(rel string) (string, error) {
 		return "", sandbox.ErrNotLink
 	}
 	return b.root.Readlink(rel)
-}
-
-// free says why a file can't be put at the place.
-func (b *boxBind) free(at boxPlace, exclusive bool) error {
-	if err := at.free(exclusive); err != nil || at.missing != nil {
-		return err
-	}
-	i, err := b.root.Stat(at.rel)
-	if err == nil && i.IsDir() {
-		err = sandbox.ErrIsDir
-	}
-	return err
-}
-
-// put puts a file in place: written under a passing name, then moved.
-func (b *boxBind) put(at boxPlace, data []byte, o sandbox.CreateOptions) error {
-	if err := b.free(at, o.Exclusive); err != nil {
-		return err
-	}
-	if i, err := b.root.Stat(at.rel); err == nil {
-		o.Mode = i.Mode().Perm()
-	}
-	dir := path.Dir(at.rel)
-	if len(at.parents()) > 0 {
-		if err := b.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	temp, err := b.writeTemp(dir, data, o.Mode)
-	if err != nil {
-		return err
-	}
-	if o.Exclusive {
-		// Unlike a rename, a hard link never replaces.
-		err = b.root.Link(temp, at.rel)
-	} else if err = b.root.Rename(temp, at.rel); err == nil {
-		return nil
-	}
-	return errors.Join(err, b.root.Remove(temp))
-}
-
-// writeTemp writes a file of a passing name in dir and returns its path.
-func (b *boxBind) writeTemp(dir string, data []byte, mode fs.FileMode) (string, error) {
-	var file *os.File
-	var name string
-	err := fs.ErrExist
-	for errors.Is(err, fs.ErrExist) {
-		name = path.Join(dir, fmt.Sprintf(".bunkroom-%d-%d.tmp", os.Getpid(), b.temps.Add(1)))
-		file, err = b.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	}
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(data)
-	// The mode given to OpenFile would be subject to the umask.
-	if err = errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
-		return "", errors.Join(err, b.root.Remove(name))
-	}
-	return name, nil
 }

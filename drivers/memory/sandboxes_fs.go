@@ -9,9 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"path"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -26,8 +25,9 @@ type boxFS struct {
 }
 
 var (
-	_ sandbox.FS        = (*boxFS)(nil)
-	_ sandbox.Symlinker = (*boxFS)(nil)
+	_ sandbox.FS         = (*boxFS)(nil)
+	_ sandbox.Symlinker  = (*boxFS)(nil)
+	_ sandbox.AttrSetter = (*boxFS)(nil)
 )
 
 // errBoxFixed is the refusal to move or remove the working directory, a bind or what leads to one.
@@ -74,6 +74,13 @@ func lastElement(p string) string {
 }
 
 func (f *boxFS) Open(ctx context.Context, p string, opts *sandbox.OpenOptions) (io.ReadCloser, error) {
+	o := sandbox.OpenOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Offset < 0 || o.Limit < 0 {
+		return nil, pathError("open", p, fmt.Errorf("%w: Offset and Limit must not be negative", sandbox.ErrInvalid))
+	}
 	r := &boxReader{revoked: func() error { return f.revoked("read", p) }}
 	err := f.do(ctx, "open", p, true, func(at boxPlace) error {
 		switch {
@@ -82,29 +89,44 @@ func (f *boxFS) Open(ctx context.Context, p string, opts *sandbox.OpenOptions) (
 		case at.node.kind == sandbox.KindDir:
 			return sandbox.ErrIsDir
 		}
-		r.ReadCloser = io.NopCloser(bytes.NewReader(at.node.data))
+		r.Reader = bytes.NewReader(at.node.data[min(o.Offset, int64(len(at.node.data))):])
 		return nil
-	}, func(at boxPlace) (err error) {
-		r.ReadCloser, err = at.bind.open(at.rel)
-		return err
+	}, func(at boxPlace) error {
+		file, err := at.bind.open(at.rel)
+		if err != nil {
+			return err
+		}
+		r.Reader, r.close = io.NewSectionReader(file, o.Offset, math.MaxInt64-o.Offset), file.Close
+		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if o.Limit > 0 {
+		r.Reader = io.LimitReader(r.Reader, o.Limit)
 	}
 	return r, nil
 }
 
 // boxReader reads an open file for as long as that is allowed.
 type boxReader struct {
-	io.ReadCloser
+	io.Reader
 	revoked func() error
+	close   func() error // nil where there is nothing to close
 }
 
 func (r *boxReader) Read(p []byte) (int, error) {
 	if err := r.revoked(); err != nil {
 		return 0, err
 	}
-	return r.ReadCloser.Read(p)
+	return r.Reader.Read(p)
+}
+
+func (r *boxReader) Close() error {
+	if r.close == nil {
+		return nil
+	}
+	return r.close()
 }
 
 func (f *boxFS) Stat(ctx context.Context, p string) (sandbox.FileInfo, error) {
@@ -199,7 +221,11 @@ func (f *boxFS) Remove(ctx context.Context, p string, opts *sandbox.RemoveOption
 		}
 		at.dir.put(at.name(), nil, f.s.now())
 		return nil
-	}, func(at boxPlace) error { return at.bind.remove(at, o.Recursive) })
+	}, func(at boxPlace) error {
+		f.s.inBinds.Lock()
+		defer f.s.inBinds.Unlock()
+		return at.bind.remove(at, o.Recursive)
+	})
 	if o.MissingOK && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -207,56 +233,59 @@ func (f *boxFS) Remove(ctx context.Context, p string, opts *sandbox.RemoveOption
 }
 
 func (f *boxFS) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
-	bad, src, dst, err := f.rename(ctx, from, to)
+	noReplace := opts != nil && opts.NoReplace
+	src, dst, err := f.rename(ctx, from, to, noReplace)
 	if err == nil && src.bind != nil {
-		bad, err = from, src.bind.plain(src.bind.rename(src.rel, dst.rel))
+		f.s.inBinds.Lock()
+		defer f.s.inBinds.Unlock()
+		err = src.bind.plain(src.bind.rename(src.rel, dst.rel, noReplace))
 	}
-	return pathError("rename", bad, err)
+	return pathError("rename", from, err)
 }
 
 // rename moves what is in the tree, or says where in a bind the two paths lie.
-// bad is the path the error is about.
-func (f *boxFS) rename(ctx context.Context, from, to string) (bad string, src, dst boxPlace, err error) {
+func (f *boxFS) rename(ctx context.Context, from, to string, noReplace bool) (src, dst boxPlace, err error) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	src, err = f.locate(ctx, from, false)
 	switch {
 	case err != nil:
-		return from, src, dst, err
+		return src, dst, err
 	case src.fixed:
-		return from, src, dst, errBoxFixed
+		return src, dst, errBoxFixed
 	case src.missing != nil:
-		return from, src, dst, fs.ErrNotExist
+		return src, dst, fs.ErrNotExist
 	}
 	dst, err = f.locate(ctx, to, false)
 	switch {
 	case err != nil:
-		return to, src, dst, err
+		return src, dst, err
 	case dst.fixed:
-		return to, src, dst, errBoxFixed
+		return src, dst, errBoxFixed
 	case src.bind != dst.bind:
-		return from, src, dst, sandbox.ErrCrossDevice
+		return src, dst, sandbox.ErrCrossDevice
 	case src.bind != nil:
-		return "", src, dst, nil
+		return src, dst, nil
 	}
 	// The way to dst may have led through a bind, while which the tree was free to change.
 	src, err = f.locate(ctx, src.path, false)
-	if err == nil && src.node == nil {
-		err = fs.ErrNotExist
-	}
-	if err != nil {
-		return from, src, dst, err
-	}
-	if src.node == dst.node {
-		return "", src, dst, nil
+	switch {
+	case err != nil:
+		return src, dst, err
+	case src.node == nil:
+		return src, dst, fs.ErrNotExist
+	case noReplace && dst.node != nil:
+		return src, dst, fs.ErrExist
+	case src.node == dst.node:
+		return src, dst, nil
 	}
 	if err := replaceable(src, dst); err != nil {
-		return to, src, dst, err
+		return src, dst, err
 	}
 	now := f.s.now()
 	src.dir.put(src.name(), nil, now)
 	dst.dir.put(dst.name(), src.node, now)
-	return "", src, dst, nil
+	return src, dst, nil
 }
 
 // replaceable says why what is at src can't be moved to dst.
@@ -275,41 +304,4 @@ func replaceable(src, dst boxPlace) error {
 		return sandbox.ErrNotDir
 	}
 	return nil
-}
-
-// Symlink makes a link. Its directory must exist.
-func (f *boxFS) Symlink(ctx context.Context, target, link string) error {
-	if target == "" || strings.IndexByte(target, 0) >= 0 || !utf8.ValidString(target) {
-		return pathError("symlink", link, fmt.Errorf("%w: link target %q", sandbox.ErrInvalid, target))
-	}
-	return f.do(ctx, "symlink", link, false, func(at boxPlace) error {
-		switch {
-		case at.node != nil:
-			return fs.ErrExist
-		case len(at.missing) > 1:
-			return fs.ErrNotExist
-		}
-		now := f.s.now()
-		at.dir.put(at.name(), &boxNode{kind: sandbox.KindSymlink, mode: 0o777, mtime: now, target: target}, now)
-		return nil
-	}, func(at boxPlace) error { return at.bind.root.Symlink(target, at.rel) })
-}
-
-// Readlink returns a link's text.
-func (f *boxFS) Readlink(ctx context.Context, link string) (string, error) {
-	var target string
-	err := f.do(ctx, "readlink", link, false, func(at boxPlace) error {
-		switch {
-		case at.node == nil:
-			return fs.ErrNotExist
-		case at.node.kind != sandbox.KindSymlink:
-			return sandbox.ErrNotLink
-		}
-		target = at.node.target
-		return nil
-	}, func(at boxPlace) (err error) {
-		target, err = at.bind.readlink(at.rel)
-		return err
-	})
-	return target, err
 }

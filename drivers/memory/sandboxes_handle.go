@@ -26,9 +26,10 @@ type boxHandle struct {
 }
 
 var (
-	_ sandbox.Sandbox   = (*boxHandle)(nil)
-	_ sandbox.Binder    = (*boxHandle)(nil)
-	_ sandbox.Symlinker = (*boxHandle)(nil)
+	_ sandbox.Sandbox    = (*boxHandle)(nil)
+	_ sandbox.Binder     = (*boxHandle)(nil)
+	_ sandbox.Symlinker  = (*boxHandle)(nil)
+	_ sandbox.AttrSetter = (*boxHandle)(nil)
 )
 
 func newBoxHandle(s *Sandboxes, m *boxMachine) *boxHandle {
@@ -202,6 +203,14 @@ func (h *boxHandle) Symlink(ctx context.Context, target, link string) error {
 
 func (h *boxHandle) Readlink(ctx context.Context, link string) (string, error) {
 	return h.fs.Readlink(ctx, link)
+}
+
+func (h *boxHandle) Chmod(ctx context.Context, path string, mode fs.FileMode) error {
+	return h.fs.Chmod(ctx, path, mode)
+}
+
+func (h *boxHandle) Chtimes(ctx context.Context, path string, modTime time.Time) error {
+	return h.fs.Chtimes(ctx, path, modTime)
 }
 
 // Bind refuses, beside what the contract says, a path inside or around that of

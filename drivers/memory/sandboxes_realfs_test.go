@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,11 +39,13 @@ func TestFilesAreAsRealOnes(t *testing.T) {
 			r.Fatal(err)
 		}
 		links, _ := sandbox.As[sandbox.Symlinker](sb)
+		attrs, _ := sandbox.As[sandbox.AttrSetter](sb)
 		name := rapid.SampledFrom([]string{"a", "b", "c", "a/a", "a/b", "b/a/c", "a/../b", "./c", "b/../b/a"})
 		target := rapid.SampledFrom([]string{"a", "b", "../a", "../b", "c", "./b/.", "../../../..", "../../../../etc", "a/a", "."})
 		for range rapid.IntRange(1, 25).Draw(r, "steps") {
 			op := rapid.SampledFrom([]string{
-				"write", "write exclusive", "write", "mkdir", "remove", "remove all", "rename", "symlink", "stat", "read", "list", "readlink",
+				"write", "write exclusive", "write", "mkdir", "remove", "remove all", "rename", "rename to what is free", "symlink", "stat", "lstat", "read", "read a part",
+				"list", "readlink", "chmod",
 			}).Draw(r, "op")
 			p, q, text := name.Draw(r, "path"), name.Draw(r, "other"), target.Draw(r, "target")
 			mode := rapid.SampledFrom([]fs.FileMode{0, 0o600, 0o755}).Draw(r, "mode")
@@ -59,6 +62,22 @@ func TestFilesAreAsRealOnes(t *testing.T) {
 					err = sb.FS().Remove(t.Context(), at, &sandbox.RemoveOptions{Recursive: op != "remove"})
 				case "rename":
 					err = sb.FS().Rename(t.Context(), at, to, nil)
+				case "rename to what is free":
+					err = sb.FS().Rename(t.Context(), at, to, &sandbox.RenameOptions{NoReplace: true})
+				case "chmod":
+					err = attrs.Chmod(t.Context(), at, mode|0o700)
+				case "lstat":
+					var info sandbox.FileInfo
+					info, err = sb.FS().Lstat(t.Context(), at)
+					result = describe(info)
+				case "read a part":
+					var part io.ReadCloser
+					if part, err = sb.FS().Open(t.Context(), at, &sandbox.OpenOptions{Offset: int64(len(q)), Limit: int64(len(p))}); err == nil {
+						var data []byte
+						data, err = io.ReadAll(part)
+						result = string(data)
+						part.Close()
+					}
 				case "symlink":
 					err = links.Symlink(t.Context(), text, at)
 				case "stat":

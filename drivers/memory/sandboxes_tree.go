@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type boxNode struct {
 	mode    fs.FileMode
 	mtime   time.Time
 	data    []byte              // of a file
+	version int64               // of a file: every content that is written has its own
 	target  string              // of a link
 	entries map[string]*boxNode // of a directory
 }
@@ -34,7 +36,14 @@ func newBoxRoot(now time.Time) *boxNode {
 }
 
 func (n *boxNode) info(name string) sandbox.FileInfo {
-	return sandbox.FileInfo{Name: name, Kind: n.kind, Size: int64(len(n.data)), Mode: n.mode, ModTime: n.mtime}
+	return sandbox.FileInfo{Name: name, Kind: n.kind, Size: int64(len(n.data)), Mode: n.mode, ModTime: n.mtime, ETag: n.etag()}
+}
+
+func (n *boxNode) etag() string {
+	if n.kind != sandbox.KindFile {
+		return ""
+	}
+	return strconv.FormatInt(n.version, 10)
 }
 
 // list streams the entries that the directory has now, sorted by name.

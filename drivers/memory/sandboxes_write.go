@@ -25,8 +25,11 @@ func (f *boxFS) Create(ctx context.Context, p string, opts *sandbox.CreateOption
 	if o.Mode&^fs.ModePerm != 0 {
 		return nil, pathError("create", p, fmt.Errorf("%w: mode %v has more than permission bits", sandbox.ErrInvalid, o.Mode))
 	}
-	err := f.do(ctx, "create", p, !o.Exclusive, func(at boxPlace) error { return at.free(o.Exclusive) },
-		func(at boxPlace) error { return at.bind.free(at, o.Exclusive) })
+	if o.Exclusive && o.IfMatch != "" {
+		return nil, pathError("create", p, fmt.Errorf("%w: what is Exclusive can't match anything", sandbox.ErrInvalid))
+	}
+	err := f.do(ctx, "create", p, !o.Exclusive, func(at boxPlace) error { return at.free(o) },
+		func(at boxPlace) error { return at.bind.free(at, o) })
 	if err != nil {
 		return nil, err
 	}
@@ -36,32 +39,43 @@ func (f *boxFS) Create(ctx context.Context, p string, opts *sandbox.CreateOption
 // put is the effect of a writer's Close.
 func (f *boxFS) put(p string, data []byte, o sandbox.CreateOptions) error {
 	return f.do(context.Background(), "create", p, !o.Exclusive, func(at boxPlace) error {
-		if err := at.free(o.Exclusive); err != nil {
+		if err := at.free(o); err != nil {
 			return err
 		}
 		if at.node != nil {
 			o.Mode = at.node.mode
 		}
 		now := f.s.now()
-		at.dir.mkdirs(at.parents(), now).put(at.name(), &boxNode{kind: sandbox.KindFile, mode: o.Mode, mtime: now, data: data}, now)
+		f.s.written++
+		at.dir.mkdirs(at.parents(), now).put(at.name(), &boxNode{kind: sandbox.KindFile, mode: o.Mode, mtime: now, data: data, version: f.s.written}, now)
 		return nil
-	}, func(at boxPlace) error { return at.bind.put(at, data, o) })
+	}, func(at boxPlace) error {
+		f.s.inBinds.Lock()
+		defer f.s.inBinds.Unlock()
+		return at.bind.put(at, data, o)
+	})
 }
 
 // parents are the missing directories above a place where a file is to be.
 func (p boxPlace) parents() []string { return p.missing[:max(0, len(p.missing)-1)] }
 
 // free says why a file can't be put at the place.
-func (p boxPlace) free(exclusive bool) error {
+func (p boxPlace) free(o sandbox.CreateOptions) error {
 	switch {
+	case p.missing != nil && o.IfMatch != "":
+		return fmt.Errorf("%w: there is no file", sandbox.ErrPrecondition)
 	case p.dangling && (len(p.missing) > 1 || p.onlyDir):
 		return fs.ErrNotExist
 	case p.missing != nil:
 		return nil
-	case exclusive:
+	case o.Exclusive:
 		return fs.ErrExist
-	case p.bind == nil && p.node.kind == sandbox.KindDir:
+	case p.bind != nil:
+		return nil
+	case p.node.kind == sandbox.KindDir:
 		return sandbox.ErrIsDir
+	case o.IfMatch != "" && p.node.etag() != o.IfMatch:
+		return sandbox.ErrPrecondition
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -90,6 +91,9 @@ var handleChecks = []check{
 		if _, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok != e.opts.Links {
 			e.fatalf("is a Symlinker: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok != e.opts.Attrs {
+			e.fatalf("is an AttrSetter: %v", ok)
+		}
 	}},
 	{"Concurrent", "all methods may be called concurrently", func(e *env) {
 		b := e.box()
@@ -125,6 +129,7 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 		"FS.Open":    func() error { _, err := f.Open(ctx, name, nil); return err },
 		"FS.Create":  func() error { return sandbox.WriteFile(ctx, f, name+"-made", []byte("x"), nil) },
 		"FS.Stat":    func() error { _, err := f.Stat(ctx, name); return err },
+		"FS.Lstat":   func() error { _, err := f.Lstat(ctx, name); return err },
 		"FS.ReadDir": func() error { return drain(ctx, f, ".") },
 		"FS.Mkdir":   func() error { return f.Mkdir(ctx, name+"-dir") },
 		"FS.Remove":  func() error { return f.Remove(ctx, name, nil) },
@@ -137,6 +142,10 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 	if l, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok {
 		uses["Symlink"] = func() error { return l.Symlink(ctx, "x", name+"-link") }
 		uses["Readlink"] = func() error { _, err := l.Readlink(ctx, name); return err }
+	}
+	if l, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok {
+		uses["Chmod"] = func() error { return l.Chmod(ctx, name, 0o600) }
+		uses["Chtimes"] = func() error { return l.Chtimes(ctx, name, time.Unix(1, 0)) }
 	}
 	if l, ok := sandbox.As[sandbox.Binder](b.Sandbox); ok {
 		dir, at := e.TempDir(), sandbox.BindRoot(b)+"/late"

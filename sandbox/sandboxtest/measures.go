@@ -243,9 +243,6 @@ var measureChecks = []check{
 		}
 		before := look()
 		e.measure(b.Ref())
-		same := func(a, b sandbox.FileInfo) bool {
-			return a.Name == b.Name && a.Kind == b.Kind && a.Size == b.Size && a.Mode == b.Mode && a.ModTime.Equal(b.ModTime)
-		}
 		if after := look(); !slices.EqualFunc(before, after, same) {
 			e.fatalf("there was %+v, there is %+v", before, after)
 		}

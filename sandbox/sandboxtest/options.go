@@ -24,6 +24,12 @@ type Options struct {
 	BindsWorkdir bool
 	// Links: the sandbox is a Symlinker. Otherwise As must not find one.
 	Links bool
+	// Attrs: the sandbox is an AttrSetter. Otherwise As must not find one.
+	Attrs bool
+	// ETags: files have an ETag. Otherwise it must be empty.
+	ETags bool
+	// Streams: a file is written and read without being held in the memory of this process.
+	Streams bool
 	// Lists: the provider is a Lister. Otherwise As must not find one.
 	Lists bool
 	// Reaps: the provider is a Reaper. Otherwise As must not find one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -85,6 +86,7 @@ func (e *env) touch(b *box, path, to string) map[string]error {
 	errs["create"] = sandbox.WriteFile(ctx, f, path, []byte("escaped"), nil)
 	errs["create exclusively"] = sandbox.WriteFile(ctx, f, path, []byte("escaped"), &sandbox.CreateOptions{Exclusive: true})
 	_, errs["stat"] = f.Stat(ctx, path)
+	_, errs["lstat"] = f.Lstat(ctx, path)
 	errs["readdir"] = drain(ctx, f, path)
 	errs["mkdir"] = f.Mkdir(ctx, path)
 	errs["remove"] = f.Remove(ctx, path, &sandbox.RemoveOptions{MissingOK: true})
@@ -93,6 +95,10 @@ func (e *env) touch(b *box, path, to string) map[string]error {
 	if l, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok {
 		errs["symlink"] = l.Symlink(ctx, to, path)
 		_, errs["readlink"] = l.Readlink(ctx, path)
+	}
+	if a, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok {
+		errs["chmod"] = a.Chmod(ctx, path, 0o777)
+		errs["chtimes"] = a.Chtimes(ctx, path, time.Unix(1, 0))
 	}
 	return errs
 }

@@ -14,7 +14,8 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
-//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, Streams: true,
+//			Detached: true, Lists: true, Reaps: true, Measures: true,
 //		})
 //	}
 //
@@ -53,6 +54,14 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Writes", true, writeChecks},
 		{"Directories", true, dirChecks},
 		{"IOFS", true, ioFSChecks},
+		{"Ranges", true, rangeChecks},
+		{"Lstat", true, lstatChecks},
+		{"Renames", true, renameChecks},
+		{"Streams", opts.Streams, streamChecks},
+		{"ETags", opts.ETags, etagChecks},
+		{"Preconditions", opts.ETags, preconditionChecks},
+		{"Attrs", opts.Attrs, attrChecks},
+		{"Copies", true, copyChecks},
 		{"Paths", true, pathChecks},
 		{"Links", opts.Links, linkChecks},
 		{"Escapes", opts.Links, escapeChecks},
@@ -66,6 +75,14 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"BoundWrites", opts.BindsWorkdir, inBoundWorkdir(writeChecks)},
 		{"BoundDirectories", opts.BindsWorkdir, inBoundWorkdir(dirChecks)},
 		{"BoundIOFS", opts.BindsWorkdir, inBoundWorkdir(ioFSChecks)},
+		{"BoundRanges", opts.BindsWorkdir, inBoundWorkdir(rangeChecks)},
+		{"BoundLstat", opts.BindsWorkdir, inBoundWorkdir(lstatChecks)},
+		{"BoundRenames", opts.BindsWorkdir, inBoundWorkdir(renameChecks)},
+		{"BoundStreams", opts.BindsWorkdir && opts.Streams, inBoundWorkdir(streamChecks)},
+		{"BoundETags", opts.BindsWorkdir && opts.ETags, inBoundWorkdir(etagChecks)},
+		{"BoundPreconditions", opts.BindsWorkdir && opts.ETags, inBoundWorkdir(preconditionChecks)},
+		{"BoundAttrs", opts.BindsWorkdir && opts.Attrs, inBoundWorkdir(attrChecks)},
+		{"BoundCopies", opts.BindsWorkdir, inBoundWorkdir(copyChecks)},
 		{"BoundPaths", opts.BindsWorkdir, inBoundWorkdir(pathChecks)},
 		{"BoundLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(linkChecks)},
 		{"BoundEscapes", opts.BindsWorkdir && opts.Links, inBoundWorkdir(escapeChecks)},

@@ -28,7 +28,7 @@ func TestOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
+		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
 	})
 }
 
@@ -46,6 +46,8 @@ func allBroken() map[string]brokenProvider {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenPowers)
 	maps.Copy(all, brokenMeasures)
+	maps.Copy(all, brokenFiles)
+	maps.Copy(all, brokenWrites)
 	return all
 }
 
@@ -101,5 +103,5 @@ func fails(t *testing.T, test, name, check string) {
 
 // A sound provider without processes and powers passes with the zero options.
 func TestSuitePassesWhatIsSound(t *testing.T) {
-	sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return filesOnly(unconfined(t)) }, nil)
+	sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return filesOnly(unconfined(t)) }, &sandboxtest.Options{ETags: true})
 }

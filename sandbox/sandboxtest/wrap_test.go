@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"path"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -87,6 +88,7 @@ type handle struct {
 	start func(context.Context, sandbox.Cmd) (sandbox.Process, error)
 	close func() error
 	bind  func(context.Context, string, string) (func(context.Context) error, error)
+	attrs sandbox.AttrSetter
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -114,6 +116,10 @@ func (h *handle) As(target any) (ok bool) {
 	switch t := target.(type) {
 	case *sandbox.Symlinker:
 		*t, ok = sandbox.As[sandbox.Symlinker](h.Sandbox)
+	case *sandbox.AttrSetter:
+		if *t, ok = sandbox.As[sandbox.AttrSetter](h.Sandbox); h.attrs != nil {
+			*t = h.attrs
+		}
 	case *sandbox.Binder:
 		if *t, ok = sandbox.As[sandbox.Binder](h.Sandbox); h.bind != nil {
 			*t = binder(h.bind)
@@ -136,6 +142,10 @@ type files struct {
 	create  func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error)
 	readDir func(context.Context, string) iter.Seq2[sandbox.FileInfo, error]
 	remove  func(context.Context, string, *sandbox.RemoveOptions) error
+	lstat   func(context.Context, string) (sandbox.FileInfo, error)
+	rename  func(context.Context, string, string, *sandbox.RenameOptions) error
+	// told changes what is told of a file, by Stat, Lstat and ReadDir.
+	told func(dir string, info *sandbox.FileInfo)
 }
 
 func (f *files) at(path string) string {
@@ -160,16 +170,31 @@ func (f *files) Create(ctx context.Context, path string, opts *sandbox.CreateOpt
 }
 
 func (f *files) Stat(ctx context.Context, path string) (sandbox.FileInfo, error) {
-	return f.FS.Stat(ctx, f.at(path))
+	info, err := f.FS.Stat(ctx, f.at(path))
+	return f.tell(path, info), err
 }
 
 func (f *files) Lstat(ctx context.Context, path string) (sandbox.FileInfo, error) {
-	return f.FS.Lstat(ctx, f.at(path))
+	if f.lstat != nil {
+		return f.lstat(ctx, path)
+	}
+	info, err := f.FS.Lstat(ctx, f.at(path))
+	return f.tell(path, info), err
+}
+
+func (f *files) tell(p string, info sandbox.FileInfo) sandbox.FileInfo {
+	if f.told != nil && info.Kind == sandbox.KindFile {
+		f.told(path.Dir(p), &info)
+	}
+	return info
 }
 
 func (f *files) ReadDir(ctx context.Context, path string) iter.Seq2[sandbox.FileInfo, error] {
 	if f.readDir != nil {
 		return f.readDir(ctx, path)
+	}
+	if f.told != nil {
+		return listed(f.FS, func(info *sandbox.FileInfo) { *info = f.tell(path+"/"+info.Name, *info) })(ctx, f.at(path))
 	}
 	return f.FS.ReadDir(ctx, f.at(path))
 }
@@ -184,6 +209,9 @@ func (f *files) Remove(ctx context.Context, path string, opts *sandbox.RemoveOpt
 }
 
 func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
+	if f.rename != nil {
+		return f.rename(ctx, from, to, opts)
+	}
 	return f.FS.Rename(ctx, f.at(from), f.at(to), opts)
 }
 

@@ -168,6 +168,10 @@ func TestTurnSandbox(t *testing.T) {
 	if _, had := sandbox.As[sandbox.Symlinker](sb); has != had {
 		t.Errorf("it can make links: %v, want %v", has, had)
 	}
+	_, has = sandbox.As[sandbox.AttrSetter](turn.Sandbox(sb))
+	if _, had := sandbox.As[sandbox.AttrSetter](sb); has != had {
+		t.Errorf("it can set modes: %v, want %v", has, had)
+	}
 	closeTurn(t, turn)
 }
 
