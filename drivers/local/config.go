@@ -23,6 +23,14 @@ type Config struct {
 	// read-only, at the same path; /usr and what belongs to it they always see.
 	// Toolchains outside /usr go here. What a sandbox has of its own, such as /tmp and /etc, can't be had from the host.
 	System []string
+	// Cgroup is the directory of a cgroup (v2) that holds no process itself,
+	// such as /sys/fs/cgroup/system.slice/myapp.service/sandboxes, and is
+	// delegated to the user the host runs as, with that which the host itself
+	// is in below the same one (systemd: Delegate=yes and DelegateSubgroup). In it each command
+	// gets one of its own that has a limit of its tree. Empty: TreeCPU and TreeMemory
+	// are refused, and so is TreeProcesses where the host is in no cgroup of the
+	// controller pids of v1 in which it can make others. See [sandbox.Limits].
+	Cgroup string
 	// Log receives what goes wrong behind the caller's back; nil discards it.
 	Log *slog.Logger
 }

@@ -65,7 +65,10 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		f.Close()
 	}
 
-	c := &child{p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs}
+	c := &child{
+		p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
+		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid) },
+	}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {
 			err = fmt.Errorf("%w: %w", errInitDying, err)
@@ -83,6 +86,8 @@ type child struct {
 	lines   *bufio.Reader
 	host    procfs
 	machine procfs
+
+	restrain func(pid int) error // gives it its limits
 }
 
 // begin lets the process go once it is known, and waits until it has executed its program.
@@ -104,6 +109,9 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 	c.p.kin = &tree{
 		fs: c.machine, mark: []string{processVar + "=" + c.p.id}, sealed: c.machine.sealed(func(id, _ string) bool { return id == c.p.id }),
 		pid: inside, birth: c.p.began, reaped: c.p.isReaped,
+	}
+	if err := c.restrain(pid); err != nil {
+		return c.failed(ctx, err)
 	}
 	if _, err := release.Write([]byte{'\n'}); err != nil {
 		return c.failed(ctx, err)

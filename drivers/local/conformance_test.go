@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return open(t, unconfined) }, &sandboxtest.Options{
 				Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
 				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+				Limits: hostLimits(unconfined),
 			})
 		})
 	}

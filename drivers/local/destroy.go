@@ -104,6 +104,7 @@ func (p *Provider) bury(path string) error {
 		p.release(m)
 		m.forget()
 	}
+	p.cgroups.sweep(rec.Incarnation)
 	for _, dir := range []string{workDir, tempDir, bindDir} {
 		if err := removeTree(filepath.Join(path, dir)); err != nil {
 			return err
@@ -120,6 +121,7 @@ func (p *Provider) sweep() {
 			p.log.Warn("a destroyed machine is still there", "machine", e.Name(), "error", err)
 		}
 	}
+	p.cgroups.sweep("")
 	fresh := filepath.Join(p.root, newDir)
 	for _, e := range list(fresh) {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {

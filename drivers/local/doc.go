@@ -32,6 +32,15 @@
 // by its environment and its parents alone, and Reap of such a tag is an error
 // for as long as the machine lasts.
 //
+// What commands may use ([sandbox.Limits]): what a limit of one process bounds
+// is held by the kernel's own limit of processes (RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE),
+// which is set before the program begins, and that children inherit. Its processor time a process is asked to
+// respect by SIGXCPU, and is killed a second later. UserProcesses is RLIMIT_NPROC, and held only where the
+// kernel counts the processes of each sandbox apart: confined, and not as root, whom it doesn't count.
+// What bounds a command with all it has started is held by a cgroup that it has for itself, where cgroups can be made;
+// see [Config].Cgroup. All others are refused. Unconfined, who has root's privileges can raise every one of them, and a
+// program with privileges of its own, such as sudo, is not started with any.
+//
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.
 //

@@ -36,6 +36,7 @@ func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir stri
 	}
 	if err != nil {
 		p.disconnect()
+		p.group.remove()
 		return nil, err
 	}
 	if c.Stdin != nil { // only now: what is read can't be given back
@@ -83,10 +84,10 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 	if err == nil {
 		p.began = time.Now()
 		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
-		if p.tag == "" {
+		if p.tag == "" && !p.limited() {
 			proc, err = os.StartProcess(program, argv, &attr)
 		} else {
-			proc, err = startLimited(program, argv, attr, lockLimit(h.m.rec.Incarnation, p.tag), func() error { return h.m.admitUnmarked(p.tag) })
+			proc, err = startHeld(program, argv, attr, func(pid int) error { return h.holdPlain(p, pid) }, func() error { return h.loosePlain(p) })
 		}
 	}
 	if err != nil {
@@ -109,6 +110,25 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return outcome{code: state.ExitCode()}, nil
 	}, nil
+}
+
+// holdPlain gives an unconfined process, which has not begun, what it is to have.
+func (h *handle) holdPlain(p *process, pid int) error {
+	if p.tag != "" {
+		if err := markLocks(pid, lockLimit(h.m.rec.Incarnation, p.tag), func() error { return h.m.admitUnmarked(p.tag) }); err != nil {
+			return err
+		}
+	}
+	return p.restrain(h.p.cgroups, h.p.limits, pid)
+}
+
+// loosePlain says whether an unconfined process may be started that can't be
+// held until it has what it is to have: no limit is then held, and a tag may be missed.
+func (h *handle) loosePlain(p *process) error {
+	if p.limited() {
+		return errUnlimitable
+	}
+	return h.m.admitUnmarked(p.tag)
 }
 
 // lookPath finds a program as a shell would that has the search path list: a

@@ -218,7 +218,12 @@ func stopAll(list []*process, why sandbox.ExitReason) {
 // lock holds a lock file of the machine in dir, against other processes of the host too.
 // fs.ErrNotExist: the machine is not there any more.
 func lock(dir, file string, how int) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_RDWR, 0)
+	return lockFileAt(filepath.Join(dir, file), how)
+}
+
+// lockFileAt is lock for any file.
+func lockFileAt(path string, how int) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ type Provider struct {
 	hostID   string
 	host     procfs
 	log      *slog.Logger
+	cgroups  cgroups
+	limits   mechanisms
 
 	mu       sync.Mutex
 	closed   bool
@@ -54,9 +56,13 @@ func New(c Config) (*Provider, error) {
 	if p.hostID, err = hostID(c.Root); err != nil {
 		return nil, err
 	}
+	if p.cgroups, err = c.cgroups(p.hostID); err != nil {
+		return nil, err
+	}
 	if p.host, err = openProcfs("/proc"); err != nil {
 		return nil, err
 	}
+	p.limits = decideLimits(p.means())
 	if p.confined {
 		if p.view, err = makeView(c); err == nil {
 			err = p.tryOut()
@@ -144,6 +150,7 @@ func (p *Provider) Info() sandbox.Info {
 		BindsPerProcess: p.confined,
 		BindsWorkdir:    p.confined,
 		Egress:          sandbox.EgressOpen,
+		Limits:          p.limits.held(),
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,
 		UniqueNames:     true,
