@@ -28,6 +28,11 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		return nil, err
 	}
 	defer args.Close()
+	calls, err := h.p.view.filterFile()
+	if err != nil {
+		return nil, err
+	}
+	defer calls.Close()
 	said, tell, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -48,8 +53,8 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		init = i
 		monitor, err = spawn(h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
-			"--userns", "6", "--userns2", "7", "--pidns", "8", "--",
-		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids))
+			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
+		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls))
 		return err
 	})
 	if err != nil {

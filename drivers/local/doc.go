@@ -6,7 +6,11 @@
 // own files and nothing else of the host, and all processes of a machine see
 // each other. The working directory is /workspace, what a handle binds
 // appears below /workspace-agent, or as /workspace itself, for the processes of that handle, /tmp is
-// the machine's own and lasts as long as it does. The network is the host's.
+// the machine's own and lasts as long as it does. The network is the host's. No program
+// gives them privileges (no-new-privs), and a filter (seccomp) denies the system calls that no work
+// in a sandbox needs: to mount, to make or enter namespaces, to look into other processes, to load
+// code into the kernel, to set the clock and such. There are filters for amd64 and arm64; on others
+// sandboxes can't be confined.
 //
 // Unconfined ([Config].Unconfined), processes are ordinary processes of the
 // host and paths are the host's: to run a command is to have access to the

@@ -5,6 +5,7 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -20,9 +21,16 @@ const (
 // view is what confined processes see of the system, as bubblewrap's
 // arguments. Every bind costs a process some tenths of a millisecond to
 // start, so there are few.
-type view struct{ system []string }
+type view struct {
+	system []string
+	filter []byte // of system calls, for bubblewrap
+}
 
 func makeView(c Config) (*view, error) {
+	calls, err := filter(runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
 	etc, err := copyEtc(c.Root)
 	if err != nil {
 		return nil, err
@@ -51,7 +59,7 @@ func makeView(c Config) (*view, error) {
 	if os.Geteuid() == 0 {
 		a = append(a, hideProc()...)
 	}
-	return &view{system: append(a, "--dev", "/dev")}, nil
+	return &view{system: append(a, "--dev", "/dev"), filter: calls}, nil
 }
 
 // hideProc takes from a sandbox that has root's user id, though not its
