@@ -23,11 +23,6 @@ import (
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
 func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
-	args, err := argFile(h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour))
-	if err != nil {
-		return nil, err
-	}
-	defer args.Close()
 	calls, err := h.p.view.filterFile()
 	if err != nil {
 		return nil, err
@@ -51,10 +46,17 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	p.began = time.Now()
 	err = h.p.joined(ctx, h.m, func(i *initProc) (err error) {
 		init = i
+		binds := mounted(h.binds)
+		as := i.guise(h.p.view, h.m.dir, binds)
+		args, err := argFile(h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour))
+		if err != nil {
+			return err
+		}
+		defer args.Close()
 		monitor, err = spawn(h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
-		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls))
+		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls), as)
 		return err
 	})
 	if err != nil {
@@ -72,7 +74,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 
 	c := &child{
 		p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
-		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid) },
+		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid) },
 	}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {

@@ -105,6 +105,7 @@ func (p *Provider) bury(path string) error {
 		m.forget()
 	}
 	p.cgroups.sweep(rec.Incarnation)
+	p.giveBack(rec.Incarnation)
 	for _, dir := range []string{workDir, tempDir, bindDir} {
 		if err := removeTree(filepath.Join(path, dir)); err != nil {
 			return err
@@ -122,6 +123,7 @@ func (p *Provider) sweep() {
 		}
 	}
 	p.cgroups.sweep("")
+	p.sweepUIDs()
 	fresh := filepath.Join(p.root, newDir)
 	for _, e := range list(fresh) {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {

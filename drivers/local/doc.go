@@ -51,5 +51,5 @@
 // The user the host runs as: an ordinary one is best. A confined process has
 // the same user id outside its user namespace. Where that is root's, it has
 // none of root's capabilities and sees no file that matters, but a daemon on an abstract socket
-// of the host may take it for root.
+// of the host may take it for root, unless each machine has a user of its own ([Config].UIDs).
 package local

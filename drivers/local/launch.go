@@ -119,7 +119,7 @@ func (h *handle) holdPlain(p *process, pid int) error {
 			return err
 		}
 	}
-	return p.restrain(h.p.cgroups, h.p.limits, pid)
+	return p.restrain(h.p.cgroups, h.p.limits, pid, 0)
 }
 
 // loosePlain says whether an unconfined process may be started that can't be

@@ -29,6 +29,7 @@ const (
 	lockFile   = "lock"         // held by whoever starts an init, or destroys
 	useFile    = "use"          // held, shared, by each process of the host that uses the init
 	initFile   = "init.json"    // the running init
+	uidFile    = "uid"          // the user id that the machine has, where that is its own
 	workDir    = "workspace"
 	bindDir    = workDir + "-agent" // unconfined, links to what is bound
 	tempDir    = "tmp"

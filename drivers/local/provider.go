@@ -24,6 +24,7 @@ type Provider struct {
 	hostID   string
 	host     procfs
 	log      *slog.Logger
+	uids     UIDRange
 	cgroups  cgroups
 	limits   mechanisms
 
@@ -49,7 +50,7 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, log: c.Log,
+		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, uids: c.UIDs, log: c.Log,
 		machines: map[sandbox.Incarnation]*machine{},
 	}
 	var err error
@@ -84,6 +85,7 @@ func (p *Provider) tryOut() error {
 	if err != nil {
 		return err
 	}
+	defer p.giveBack(rec.Incarnation)
 	defer os.RemoveAll(dir)
 	m, err := openMachine(dir, "probe", rec, p.log)
 	if err != nil {

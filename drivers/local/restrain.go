@@ -23,8 +23,8 @@ func (p *Provider) means() means {
 		holds:   p.confined || canTrace(),
 		cgroup:  p.cgroups.has,
 		pids:    p.cgroups.pids != "",
-		counted: os.Geteuid() != 0,
-		ownUser: p.confined && countsApart(),
+		counted: os.Geteuid() != 0 || p.uids.Count > 0,
+		ownUser: p.confined && (p.uids.Count > 0 || countsApart()),
 	}
 }
 
@@ -41,15 +41,44 @@ func countsApart() bool {
 }
 
 // restrain gives the first process of p, whose id on the host is pid and
-// which has not executed its program yet, its limits. What it starts inherits them.
-func (p *process) restrain(c cgroups, by mechanisms, pid int) error {
-	for _, l := range rlimits(p.limits) {
-		if err := unix.Prlimit(pid, l.resource, &l.value, nil); err != nil {
-			return fmt.Errorf("limit: %w", err)
-		}
+// which has not executed its program yet, its limits. What it starts inherits
+// them. uid is its user, 0 where that is our own.
+func (p *process) restrain(c cgroups, by mechanisms, pid, uid int) error {
+	if p.limits.UserProcesses > 0 && uid == 0 && os.Geteuid() == 0 { // who started the machine's init gave it no user
+		return &sandbox.LimitError{Limit: "UserProcesses"}
 	}
-	var err error
+	err := asUser(uid, func() error {
+		for _, l := range rlimits(p.limits) {
+			if err := unix.Prlimit(pid, l.resource, &l.value, nil); err != nil {
+				return fmt.Errorf("limit: %w", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	p.group, err = c.hold(p.groupName(), p.limits, by, pid)
+	return err
+}
+
+// asUser calls fn as the user uid, with the group of that number, and does
+// nothing else as that: another user's limits even root may set only with a
+// privilege that not every host leaves to it (CAP_SYS_RESOURCE). 0 is our own.
+func asUser(uid int, fn func() error) (err error) {
+	if uid == 0 {
+		return fn()
+	}
+	onceOnThread(func() { // these calls are the thread's alone, unlike those of package unix
+		id := uintptr(uid)
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, id, id, id); e != 0 {
+			err = os.NewSyscallError("setresgid", e)
+		} else if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); e != 0 {
+			err = os.NewSyscallError("setresuid", e)
+		} else {
+			err = fn()
+		}
+	})
 	return err
 }
 
