@@ -247,16 +247,42 @@ func (c cgroups) sweep(incarnation sandbox.Incarnation) {
 		return
 	}
 	defer unlock()
+	for _, dir := range c.named(string(incarnation)) {
+		syscall.Rmdir(dir) // refused where something lives
+	}
+}
+
+// named lists those of our cgroups whose names go on like this.
+func (c cgroups) named(start string) []string {
+	var dirs []string
 	for _, parent := range []string{c.dir, c.pids} {
 		if parent == "" {
 			continue
 		}
 		for _, e := range list(parent) {
-			if strings.HasPrefix(e.Name(), c.prefix+string(incarnation)) {
-				syscall.Rmdir(filepath.Join(parent, e.Name())) // refused where something lives
+			if strings.HasPrefix(e.Name(), c.prefix+start) {
+				dirs = append(dirs, filepath.Join(parent, e.Name()))
 			}
 		}
 	}
+	return dirs
+}
+
+// pids are the ids on the host of the processes in the group.
+func (g *group) pids() []int {
+	if g == nil {
+		return nil
+	}
+	var pids []int
+	for _, dir := range g.dirs {
+		b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for word := range strings.FieldsSeq(string(b)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid != 0 { // 0 is one that we can't see
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // cgroups finds where cgroups can be made for the machines of the host with this id.

@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +65,64 @@ func TestCgroupsGo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Unconfined, what has left its session, lost its parent and cleared its
+// environment is found by its cgroup, by Close and by Destroy (case 12).
+func TestEscapedIsFoundByCgroup(t *testing.T) {
+	root := t.TempDir()
+	p := openAt(t, root, true)
+	pidsCgroups(t, p)
+	ref := create(t, p, "m-g1")
+	alive := filepath.Join(root, "machines", "m-g1", "workspace", "alive")
+	limits := sandbox.Limits{TreeProcesses: 20}
+	for name, end := range map[string]func(sandbox.Process) error{
+		"Close":   func(proc sandbox.Process) error { return proc.Close() },
+		"Destroy": func(sandbox.Process) error { return p.Destroy(deadline(t), ref) },
+	} {
+		ref = create(t, p, "m-g1")
+		proc, err := attach(t, p, ref).Start(deadline(t), sandbox.Cmd{Argv: []string{"sh", "-c", escaping, "sh", "alive"}, Limits: limits, Detached: name == "Destroy"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, proc)
+		eventually(t, "it beats", func() bool { return beats(alive) })
+		left := pidsCgroups(t, p)
+		if len(left) != 1 {
+			t.Fatalf("it is in %q", left)
+		}
+		if err := end(proc); err != nil {
+			t.Fatal(err)
+		}
+		if left := pidsCgroups(t, p); len(left) != 0 {
+			t.Errorf("after %s it lives on in %q", name, left)
+		}
+	}
+}
+
+// Unconfined, Destroy ends what was started with a tag and has escaped so by
+// the mark that the kernel keeps, also where another process has started it (case 12).
+func TestDestroyEndsWhatHasATag(t *testing.T) {
+	root := t.TempDir()
+	p := openAt(t, root, true)
+	ref := create(t, p, "m-g1")
+	name := "alive-" + string(ref.Incarnation)
+	alive := filepath.Join(root, "machines", "m-g1", "workspace", name)
+	wait(t, detached(t, attach(t, p, ref), "..", escaping, name))
+	eventually(t, "it beats", func() bool { return beats(alive) })
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !beats(alive) {
+		t.Error("what is detached has ended with the provider")
+	}
+	if err := openAt(t, root, true).Destroy(deadline(t), ref); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing with its mark lives", func() bool {
+		out, err := exec.Command("pgrep", "-f", "0.02; done sh "+name).Output()
+		return err != nil && len(out) == 0
+	})
 }
 
 // What a process of the host leaves that dies by kill -9 is removed by the

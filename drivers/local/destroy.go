@@ -96,7 +96,7 @@ func (p *Provider) bury(path string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-	} else if all := ofMachine(p.host, string(rec.Incarnation)); !all.kill(time.Now().Add(5 * time.Second)) {
+	} else if all := p.ofMachine(path, rec.Incarnation); !all.kill(time.Now().Add(5 * time.Second)) {
 		return fmt.Errorf("local: processes of machine %s survive being killed", filepath.Base(path))
 	}
 	if m != nil {

@@ -84,6 +84,12 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 	if err == nil {
 		p.began = time.Now()
 		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
+		if p.tag != "" {
+			err = h.m.admitTag(p.tag)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if p.tag == "" && !p.limited() {
 			proc, err = os.StartProcess(program, argv, &attr)
 		} else {
@@ -98,7 +104,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
 	}
-	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
+	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped, group: p.group.pids}
 	return func() (outcome, error) {
 		state, err := proc.Wait()
 		if err != nil { // somebody in this process waits for children that are not his

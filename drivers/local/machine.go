@@ -77,7 +77,8 @@ type machine struct {
 	idle  *time.Timer // until the machine is put down
 	put   func()      // puts it down, if it is still without users
 
-	colours colours // guarded by mu
+	colours colours         // guarded by mu
+	tags    map[string]bool // those that admitTag has noted; guarded by mu
 	links   links
 	initMu  sync.Mutex
 	init    *initProc // confined only; guarded by initMu
@@ -95,7 +96,7 @@ func openMachine(dir, name string, rec record, log *slog.Logger) (*machine, erro
 	}
 	return &machine{
 		name: name, dir: dir, rec: rec, log: log, opened: opened, ino: st.Ino, dev: st.Dev,
-		procs: map[*process]struct{}{}, colours: newColours(),
+		procs: map[*process]struct{}{}, colours: newColours(), tags: map[string]bool{},
 	}, nil
 }
 
