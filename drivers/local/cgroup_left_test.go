@@ -130,15 +130,21 @@ func TestDestroyEndsWhatHasATag(t *testing.T) {
 func TestCgroupsOfTheDead(t *testing.T) {
 	limits := sandbox.Limits{TreeProcesses: 20}
 	actHost(t, limits)
-	for _, mode := range []string{"confined", "unconfined"} {
+	for _, mode := range []string{"confined", "listed", "unconfined"} {
 		root := t.TempDir()
 		p := openAt(t, root, mode == "unconfined")
 		pidsCgroups(t, p)
 		workspace := hostProcess(t, root, mode)
-		if mode == "confined" {
+		switch mode {
+		case "confined":
 			eventually(t, "nothing beats any more", func() bool { return !beats(filepath.Join(workspace, "beat")) })
 			openAt(t, root, false)
-		} else {
+		case "listed":
+			eventually(t, "nothing beats any more", func() bool { return !beats(filepath.Join(workspace, "beat")) })
+			for _, err := range p.List(deadline(t), "any") {
+				t.Errorf("list: %v", err)
+			}
+		case "unconfined":
 			if openAt(t, root, true); len(pidsCgroups(t, p)) != 1 {
 				t.Errorf("what lives on is in %q", pidsCgroups(t, p))
 			}

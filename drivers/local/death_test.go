@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/drivers/local"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -56,7 +57,12 @@ func actHost(t *testing.T, limits sandbox.Limits) {
 	if !ok {
 		return
 	}
-	p := openAt(t, root, mode == "unconfined")
+	var p *local.Provider
+	if mode == "apart" {
+		p = apart(t, root, testUIDs)
+	} else {
+		p = openAt(t, root, mode == "unconfined")
+	}
 	sb := attach(t, p, create(t, p, "m-g1"))
 	start(t, sb, sandbox.Cmd{Detached: true, Limits: limits}, "setsid "+"sh -c '"+beating+"' & "+beating)
 	fmt.Println("started")

@@ -164,6 +164,28 @@ func TestOwnUsersAreGivenBack(t *testing.T) {
 	}
 }
 
+// The death of the host's process, by kill -9, ends what its machine's user
+// runs. The machine is as it was for the next, which gives it the same id.
+func TestHostDiesOfOwnUsers(t *testing.T) {
+	actHost(t, sandbox.Limits{UserProcesses: 50})
+	root := t.TempDir()
+	apart(t, root, testUIDs) // or there is no bubblewrap
+	workspace := hostProcess(t, root, "apart")
+	before, err := os.ReadFile(filepath.Join(root, "machines", "m-g1", "uid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing beats any more", func() bool { return !beats(filepath.Join(workspace, "beat")) })
+	p := apart(t, root, testUIDs)
+	ref := create(t, p, "m-g1")
+	if out := sh(t, attach(t, p, ref), "echo x >again; cat again"); out != "x\n" {
+		t.Errorf("a process reads %q", out)
+	}
+	if ids := usersOf(t, string(ref.Incarnation)); !slices.Equal(ids, []string{string(before)}) {
+		t.Errorf("it was %s, it is %q", before, ids)
+	}
+}
+
 // A range that can't be is refused by the field's name.
 func TestConfigUIDs(t *testing.T) {
 	for name, c := range map[string]local.Config{
