@@ -49,7 +49,8 @@ type Cmd struct {
 // which is ErrUnsupported, and never holds another in its place. Which it can is in [Caps].Limits.
 type Limits struct {
 	// ProcessCPUTime is how much processor time any one process may use in all,
-	// in whole seconds. One that uses more is ended.
+	// in whole seconds. One that uses more is ended: at once, or where it wants
+	// to end by itself after one second more.
 	ProcessCPUTime time.Duration
 	// ProcessMemory is the address space that any one process may have, in
 	// bytes, be it in use or not. One that asks for more is refused it.

@@ -23,9 +23,32 @@ type Config struct {
 	// read-only, at the same path; /usr and what belongs to it they always see.
 	// Toolchains outside /usr go here. What a sandbox has of its own, such as /tmp and /etc, can't be had from the host.
 	System []string
+	// UIDs are user ids of the host, and group ids of the same numbers, that
+	// nobody else has, also no other root's machines: each machine's processes run as one of
+	// them from when it is first attached, so that machines can do nothing to each other even where their confinement has a hole, and
+	// UserProcesses is held ([sandbox.Limits]). For a host that runs as root, sandboxes that are confined,
+	// Linux 5.12 or later and a file system below Root that can be mounted with other owners (ext4, xfs, btrfs;
+	// tmpfs since 6.3). There must be as many as machines at a time. Zero: all run as the host's own user.
+	//
+	// On disk all files belong to the host's own user, whichever id a machine has, so
+	// that a root directory can be used with UIDs and without. Of what is bound,
+	// the host's own files are the machine's; where a file system can't be mounted so, as
+	// with FUSE, the machine's user must be let into it by its own means (allow_other).
+	UIDs UIDRange
+	// Cgroup is the directory of a cgroup (v2) that holds no process itself,
+	// such as /sys/fs/cgroup/system.slice/myapp.service/sandboxes, and is
+	// delegated to the user the host runs as, with that which the host itself
+	// is in below the same one (systemd: Delegate=yes and DelegateSubgroup). In it each command
+	// gets one of its own that has a limit of its tree. Empty: TreeCPU and TreeMemory
+	// are refused, and so is TreeProcesses where the host is in no cgroup of the
+	// controller pids of v1 in which it can make others. See [sandbox.Limits].
+	Cgroup string
 	// Log receives what goes wrong behind the caller's back; nil discards it.
 	Log *slog.Logger
 }
+
+// UIDRange is the user ids First, First+1 and so on, Count of them.
+type UIDRange struct{ First, Count int }
 
 // ConfinementError says that sandboxes can't be confined on this host, and
 // that [Config].Unconfined was not asked for.

@@ -23,11 +23,11 @@ import (
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
 func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
-	args, err := argFile(h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour))
+	calls, err := h.p.view.filterFile()
 	if err != nil {
 		return nil, err
 	}
-	defer args.Close()
+	defer calls.Close()
 	said, tell, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -46,10 +46,17 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	p.began = time.Now()
 	err = h.p.joined(ctx, h.m, func(i *initProc) (err error) {
 		init = i
+		binds := mounted(h.binds)
+		as := i.guise(h.p.view, h.m.dir, binds)
+		args, err := argFile(h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour))
+		if err != nil {
+			return err
+		}
+		defer args.Close()
 		monitor, err = spawn(h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
-			"--userns", "6", "--userns2", "7", "--pidns", "8", "--",
-		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids))
+			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
+		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls), as)
 		return err
 	})
 	if err != nil {
@@ -65,7 +72,10 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		f.Close()
 	}
 
-	c := &child{p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs}
+	c := &child{
+		p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
+		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid) },
+	}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {
 			err = fmt.Errorf("%w: %w", errInitDying, err)
@@ -83,6 +93,8 @@ type child struct {
 	lines   *bufio.Reader
 	host    procfs
 	machine procfs
+
+	restrain func(pid int) error // gives it its limits
 }
 
 // begin lets the process go once it is known, and waits until it has executed its program.
@@ -104,6 +116,9 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 	c.p.kin = &tree{
 		fs: c.machine, mark: []string{processVar + "=" + c.p.id}, sealed: c.machine.sealed(func(id, _ string) bool { return id == c.p.id }),
 		pid: inside, birth: c.p.began, reaped: c.p.isReaped,
+	}
+	if err := c.restrain(pid); err != nil {
+		return c.failed(ctx, err)
 	}
 	if _, err := release.Write([]byte{'\n'}); err != nil {
 		return c.failed(ctx, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bunkroom/bunkroom/drivers/local"
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -50,15 +51,20 @@ func hostProcess(t *testing.T, root, mode string) (workspace string) {
 	return ""
 }
 
-// actHost is what that process does: it never returns.
-func actHost(t *testing.T) {
+// actHost is what that process does, which starts a process with limits: it never returns.
+func actHost(t *testing.T, limits sandbox.Limits) {
 	mode, root, ok := strings.Cut(os.Getenv(roleVar), ":")
 	if !ok {
 		return
 	}
-	p := openAt(t, root, mode == "unconfined")
+	var p *local.Provider
+	if mode == "apart" {
+		p = apart(t, root, testUIDs)
+	} else {
+		p = openAt(t, root, mode == "unconfined")
+	}
 	sb := attach(t, p, create(t, p, "m-g1"))
-	start(t, sb, sandbox.Cmd{Detached: true}, "setsid "+"sh -c '"+beating+"' & "+beating)
+	start(t, sb, sandbox.Cmd{Detached: true, Limits: limits}, "setsid "+"sh -c '"+beating+"' & "+beating)
 	fmt.Println("started")
 	select {}
 }
@@ -66,7 +72,7 @@ func actHost(t *testing.T) {
 // The death of the host's process, by kill -9, ends a confined machine and
 // everything in it, detached or not. Its files stay.
 func TestHostDiesConfined(t *testing.T) {
-	actHost(t)
+	actHost(t, sandbox.Limits{})
 	root := t.TempDir()
 	openAt(t, root, false) // or there is no bubblewrap
 	workspace := hostProcess(t, root, "confined")
@@ -87,7 +93,7 @@ func TestHostDiesConfined(t *testing.T) {
 // An unconfined process that is detached outlives the host's process, and ends
 // with its machine.
 func TestHostDiesUnconfined(t *testing.T) {
-	actHost(t)
+	actHost(t, sandbox.Limits{})
 	root := t.TempDir()
 	workspace := hostProcess(t, root, "unconfined")
 	if !beats(filepath.Join(workspace, "beat")) {

@@ -96,7 +96,7 @@ func (p *Provider) bury(path string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-	} else if all := ofMachine(p.host, string(rec.Incarnation)); !all.kill(time.Now().Add(5 * time.Second)) {
+	} else if all := p.ofMachine(path, rec.Incarnation); !all.kill(time.Now().Add(5 * time.Second)) {
 		return fmt.Errorf("local: processes of machine %s survive being killed", filepath.Base(path))
 	}
 	if m != nil {
@@ -104,6 +104,8 @@ func (p *Provider) bury(path string) error {
 		p.release(m)
 		m.forget()
 	}
+	p.cgroups.sweep(rec.Incarnation)
+	p.giveBack(rec.Incarnation)
 	for _, dir := range []string{workDir, tempDir, bindDir} {
 		if err := removeTree(filepath.Join(path, dir)); err != nil {
 			return err
@@ -120,6 +122,8 @@ func (p *Provider) sweep() {
 			p.log.Warn("a destroyed machine is still there", "machine", e.Name(), "error", err)
 		}
 	}
+	p.cgroups.sweep("")
+	p.sweepUIDs()
 	fresh := filepath.Join(p.root, newDir)
 	for _, e := range list(fresh) {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {

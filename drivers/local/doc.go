@@ -6,7 +6,11 @@
 // own files and nothing else of the host, and all processes of a machine see
 // each other. The working directory is /workspace, what a handle binds
 // appears below /workspace-agent, or as /workspace itself, for the processes of that handle, /tmp is
-// the machine's own and lasts as long as it does. The network is the host's.
+// the machine's own and lasts as long as it does. The network is the host's. No program
+// gives them privileges (no-new-privs), and a filter (seccomp) denies the system calls that no work
+// in a sandbox needs: to mount, to make or enter namespaces, to look into other processes, to load
+// code into the kernel, to set the clock and such. There are filters for amd64 and arm64; on others
+// sandboxes can't be confined.
 //
 // Unconfined ([Config].Unconfined), processes are ordinary processes of the
 // host and paths are the host's: to run a command is to have access to the
@@ -32,11 +36,20 @@
 // by its environment and its parents alone, and Reap of such a tag is an error
 // for as long as the machine lasts.
 //
+// What commands may use ([sandbox.Limits]): what a limit of one process bounds
+// is held by the kernel's own limit of processes (RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE),
+// which is set before the program begins, and that children inherit. Its processor time a process is asked to
+// respect by SIGXCPU, and is killed a second later. UserProcesses is RLIMIT_NPROC, and held only where the
+// kernel counts the processes of each sandbox apart: confined, and not as root, whom it doesn't count.
+// What bounds a command with all it has started is held by a cgroup that it has for itself, where cgroups can be made;
+// see [Config].Cgroup. All others are refused. Unconfined, who has root's privileges can raise every one of them, and a
+// program with privileges of its own, such as sudo, is not started with any.
+//
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.
 //
 // The user the host runs as: an ordinary one is best. A confined process has
 // the same user id outside its user namespace. Where that is root's, it has
 // none of root's capabilities and sees no file that matters, but a daemon on an abstract socket
-// of the host may take it for root.
+// of the host may take it for root, unless each machine has a user of its own ([Config].UIDs).
 package local

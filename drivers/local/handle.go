@@ -87,6 +87,9 @@ func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, err
 	if err := checkCmd(c); err != nil {
 		return nil, err
 	}
+	if err := sandbox.CheckLimits(c.Limits, h.p.limits.held()); err != nil {
+		return nil, err
+	}
 	p, err := h.start(ctx, c)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,9 @@ type initProc struct {
 	user   *os.File
 	parent *os.File // the user namespace around user, in which mounts are made
 	pids   *os.File
-	unuse  func() // tells other processes of the host that this one doesn't use the init any more
+	uid    int      // the user of the host that all run as; 0 where it is the host's own
+	owners *os.File // see guise; nil where uid is 0
+	unuse  func()   // tells other processes of the host that this one doesn't use the init any more
 
 	// What only the process has that started it.
 	hold   *os.File
@@ -45,6 +47,7 @@ type initProc struct {
 type initRecord struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
+	UID   int    `json:"uid,omitempty"`
 }
 
 // alive reports whether processes can join the init.
@@ -72,7 +75,7 @@ func (i *initProc) kill(host procfs) error {
 
 // close gives up what this process holds of the init.
 func (i *initProc) close() {
-	for _, f := range []*os.File{i.user, i.parent, i.pids, i.hold} {
+	for _, f := range []*os.File{i.user, i.parent, i.pids, i.owners, i.hold} {
 		if f != nil {
 			f.Close()
 		}
@@ -84,7 +87,12 @@ func (i *initProc) close() {
 }
 
 // open takes hold of the namespaces of a running init.
-func (i *initProc) open(dir string) (err error) {
+func (i *initProc) open(dir, bwrap string) (err error) {
+	if i.uid != 0 && i.owners == nil {
+		if i.owners, err = ownersOf(bwrap, i.uid); err != nil {
+			return err
+		}
+	}
 	proc := "/proc/" + strconv.Itoa(i.pid)
 	if i.fs, err = openProcfs(proc + "/root/proc"); err != nil {
 		return err
@@ -126,7 +134,7 @@ func recordedInit(dir string) (*initProc, error) {
 	if json.Unmarshal(b, &r) != nil {
 		return nil, nil
 	}
-	return &initProc{pid: r.PID, start: r.Start}, nil
+	return &initProc{pid: r.PID, start: r.Start, uid: r.UID}, nil
 }
 
 // holder is what the init runs. It tells that everything is set up, waits
@@ -136,13 +144,23 @@ var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1
 // startInit starts the init of the machine in dir and records it.
 func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*initProc, error) {
 	i := &initProc{exited: make(chan struct{})}
-	monitor, err := i.launch(p, incarnation)
+	var err error
+	if i.uid, err = p.uidOf(dir, incarnation); err != nil {
+		return nil, err
+	}
+	if i.uid != 0 {
+		if i.owners, err = ownersOf(p.bwrap, i.uid); err != nil {
+			return nil, err
+		}
+	}
+	monitor, err := i.launch(p, dir, incarnation)
 	if err != nil {
+		i.close()
 		return nil, err
 	}
 	go i.watch(p.host, monitor)
-	if err = i.open(dir); err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start})
+	if err = i.open(dir, p.bwrap); err == nil {
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid})
 	}
 	if err != nil {
 		i.close()
@@ -153,8 +171,9 @@ func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*init
 }
 
 // launch starts bubblewrap, and returns its monitor once everything is set up.
-func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.Process, err error) {
-	args, err := argFile(p.view.initArgs())
+func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnation) (_ *os.Process, err error) {
+	as := i.guise(p.view, dir, nil)
+	args, err := argFile(p.view.initArgs(as))
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +210,7 @@ func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.P
 		return nil, err
 	}
 	monitor, err := spawn(p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
-		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info})
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir stri
 	}
 	if err != nil {
 		p.disconnect()
+		p.group.remove()
 		return nil, err
 	}
 	if c.Stdin != nil { // only now: what is read can't be given back
@@ -83,10 +84,16 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 	if err == nil {
 		p.began = time.Now()
 		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
-		if p.tag == "" {
+		if p.tag != "" {
+			err = h.m.admitTag(p.tag)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.tag == "" && !p.limited() {
 			proc, err = os.StartProcess(program, argv, &attr)
 		} else {
-			proc, err = startLimited(program, argv, attr, lockLimit(h.m.rec.Incarnation, p.tag), func() error { return h.m.admitUnmarked(p.tag) })
+			proc, err = startHeld(program, argv, attr, func(pid int) error { return h.holdPlain(p, pid) }, func() error { return h.loosePlain(p) })
 		}
 	}
 	if err != nil {
@@ -97,7 +104,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
 	}
-	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
+	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped, group: p.group.pids}
 	return func() (outcome, error) {
 		state, err := proc.Wait()
 		if err != nil { // somebody in this process waits for children that are not his
@@ -109,6 +116,25 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return outcome{code: state.ExitCode()}, nil
 	}, nil
+}
+
+// holdPlain gives an unconfined process, which has not begun, what it is to have.
+func (h *handle) holdPlain(p *process, pid int) error {
+	if p.tag != "" {
+		if err := markLocks(pid, lockLimit(h.m.rec.Incarnation, p.tag), func() error { return h.m.admitUnmarked(p.tag) }); err != nil {
+			return err
+		}
+	}
+	return p.restrain(h.p.cgroups, h.p.limits, pid, 0)
+}
+
+// loosePlain says whether an unconfined process may be started that can't be
+// held until it has what it is to have: no limit is then held, and a tag may be missed.
+func (h *handle) loosePlain(p *process) error {
+	if p.limited() {
+		return errUnlimitable
+	}
+	return h.m.admitUnmarked(p.tag)
 }
 
 // lookPath finds a program as a shell would that has the search path list: a

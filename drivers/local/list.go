@@ -30,6 +30,7 @@ func (p *Provider) List(ctx context.Context, deployment string) iter.Seq2[sandbo
 			yield(sandbox.Listed{}, fmt.Errorf("local: list: %w", err))
 			return
 		}
+		p.cgroups.sweep("")
 		seen := map[sandbox.Incarnation]bool{}
 		for _, dir := range []string{machinesDir, trashDir} { // in this order, for that is the way machines go
 			err := names(filepath.Join(p.root, dir), func(entry string) (bool, error) {

@@ -29,6 +29,7 @@ const (
 	lockFile   = "lock"         // held by whoever starts an init, or destroys
 	useFile    = "use"          // held, shared, by each process of the host that uses the init
 	initFile   = "init.json"    // the running init
+	uidFile    = "uid"          // the user id that the machine has, where that is its own
 	workDir    = "workspace"
 	bindDir    = workDir + "-agent" // unconfined, links to what is bound
 	tempDir    = "tmp"
@@ -76,7 +77,8 @@ type machine struct {
 	idle  *time.Timer // until the machine is put down
 	put   func()      // puts it down, if it is still without users
 
-	colours colours // guarded by mu
+	colours colours         // guarded by mu
+	tags    map[string]bool // those that admitTag has noted; guarded by mu
 	links   links
 	initMu  sync.Mutex
 	init    *initProc // confined only; guarded by initMu
@@ -94,7 +96,7 @@ func openMachine(dir, name string, rec record, log *slog.Logger) (*machine, erro
 	}
 	return &machine{
 		name: name, dir: dir, rec: rec, log: log, opened: opened, ino: st.Ino, dev: st.Dev,
-		procs: map[*process]struct{}{}, colours: newColours(),
+		procs: map[*process]struct{}{}, colours: newColours(), tags: map[string]bool{},
 	}, nil
 }
 
@@ -218,7 +220,12 @@ func stopAll(list []*process, why sandbox.ExitReason) {
 // lock holds a lock file of the machine in dir, against other processes of the host too.
 // fs.ErrNotExist: the machine is not there any more.
 func lock(dir, file string, how int) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_RDWR, 0)
+	return lockFileAt(filepath.Join(dir, file), how)
+}
+
+// lockFileAt is lock for any file.
+func lockFileAt(path string, how int) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -89,21 +89,63 @@ func (p procfs) lockLimit(pid int) (uint64, bool) {
 	return 0, false
 }
 
+// taggedDir holds, by its name, each tag with which a process was started in
+// an unconfined machine, so that Destroy knows the marks to look for.
+const taggedDir = "tagged"
+
+// tagFile is the name of a file about a tag. A tag may be "..".
+func tagFile(tag string) string { return "tag-" + tag }
+
+// admitTag notes that a process is about to be started with tag.
+func (m *machine) admitTag(tag string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tags[tag] {
+		return nil
+	}
+	err := noteTag(filepath.Join(m.dir, taggedDir), tag)
+	if err == nil {
+		m.tags[tag] = true
+	}
+	return err
+}
+
+func noteTag(dir, tag string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, tagFile(tag)), nil, 0o600)
+}
+
+// tagged tells of processes whether their mark is one of those given out in
+// the machine in dir; nil where there are none.
+func (p procfs) tagged(dir string, incarnation sandbox.Incarnation) func(stat) (is, known bool) {
+	limits := map[uint64]bool{}
+	for _, e := range list(filepath.Join(dir, taggedDir)) {
+		if tag, ok := strings.CutPrefix(e.Name(), tagFile("")); ok {
+			limits[lockLimit(incarnation, tag)] = true
+		}
+	}
+	if len(limits) == 0 {
+		return nil
+	}
+	return func(s stat) (is, known bool) {
+		its, ok := p.lockLimit(s.pid)
+		return true, ok && limits[its]
+	}
+}
+
 // unmarkedDir holds, by its name, each tag of an unconfined machine with
 // which a process was started that the kernel would not mark.
 const unmarkedDir = "unmarked"
 
 // admitUnmarked notes that of tag not all can be known.
 func (m *machine) admitUnmarked(tag string) error {
-	dir := filepath.Join(m.dir, unmarkedDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, tag), nil, 0o600)
+	return noteTag(filepath.Join(m.dir, unmarkedDir), tag)
 }
 
 // unmarked reports whether a process with tag was started unmarked in the machine in dir.
 func unmarked(dir, tag string) bool {
-	_, err := os.Lstat(filepath.Join(dir, unmarkedDir, tag))
+	_, err := os.Lstat(filepath.Join(dir, unmarkedDir, tagFile(tag)))
 	return err == nil
 }

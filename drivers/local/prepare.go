@@ -33,6 +33,9 @@ func (c *Config) prepare() error {
 			}
 		}
 	}
+	if err := c.checkUIDs(); err != nil {
+		return err
+	}
 	var err error
 	if c.Root, err = filepath.Abs(c.Root); err == nil {
 		if err := c.apart(); err != nil { // before anything is made
@@ -93,7 +96,7 @@ func makeRoot(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, dir := range []string{machinesDir, trashDir, newDir, locksDir} {
+	for _, dir := range []string{machinesDir, trashDir, newDir, locksDir, uidsDir} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
 			return "", err
 		}

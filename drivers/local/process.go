@@ -22,6 +22,8 @@ type process struct {
 	tag      string // Cmd.Tag
 	detached bool
 	grace    time.Duration
+	limits   sandbox.Limits
+	group    *group // the cgroups it has for itself; nil where none is needed
 	began    time.Time
 	machine  *machine
 	kin      *tree
@@ -55,7 +57,7 @@ type outcome struct {
 
 func newProcess(m *machine, c sandbox.Cmd, forget func(*process)) *process {
 	p := &process{
-		id: newID(), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
+		id: newID(), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, limits: c.Limits, machine: m, forget: forget,
 		hurry: make(chan struct{}), reaped: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 	}
 	if p.grace == 0 {
@@ -119,6 +121,7 @@ func (p *process) settle() {
 // over is called once nothing of the process lives any more.
 func (p *process) over() {
 	p.unwatch()
+	p.group.remove()
 	p.forget(p)
 }
 
@@ -153,6 +156,8 @@ func (p *process) reason(o outcome) sandbox.ExitReason {
 		return sandbox.Cancelled
 	case o.signal == syscall.SIGKILL && p.machine.standing() != nil:
 		return sandbox.SandboxEnded // by another process that uses this root
+	case p.overLimit(o):
+		return sandbox.LimitReached
 	case o.signal != 0:
 		return sandbox.Signalled
 	}

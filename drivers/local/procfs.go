@@ -49,8 +49,9 @@ type stat struct {
 
 // Flags of the kernel.
 const (
-	exiting    = 0x04 // PF_EXITING
-	forkNoExec = 0x40 // PF_FORKNOEXEC: forked, and has not executed a program since
+	exiting    = 0x04     // PF_EXITING
+	forkNoExec = 0x40     // PF_FORKNOEXEC: forked, and has not executed a program since
+	kernel     = 0x200000 // PF_KTHREAD: a thread of the kernel
 )
 
 // dead reports whether the process has ended. One whose first thread has
@@ -139,11 +140,32 @@ func (p procfs) marked(s stat, entries []string) (has bool, err error) {
 		return false, nil
 	}
 	for _, at := range p.parts(s) {
-		if has, err = p.has(at+"/environ", entries); has || unknown(err) {
+		var empty bool
+		if has, empty, err = p.has(at+"/environ", entries); has || unknown(err) {
 			return has, err
+		}
+		if empty && s.flags&(kernel|exiting) == 0 && s.state != 'Z' && !p.cleared(at) {
+			return false, errExecuting
 		}
 	}
 	return false, nil
+}
+
+// errExecuting says that a process had no environment when it was looked at,
+// for it was about to execute a program: it may be marked.
+var errExecuting = errors.New("it executes a program")
+
+// cleared reports whether the process whose directory is at was started with
+// an empty environment, or has ended.
+func (p procfs) cleared(at string) bool {
+	var buf [1024]byte
+	b, err := p.read(at+"/stat", buf[:])
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if err != nil || len(f) < 49 {
+		return true
+	}
+	start, end := string(f[47]), string(f[48]) // of its environment, in its memory
+	return start == end && end != "0"
 }
 
 // unknown reports whether an error of /proc says neither that there is no such
@@ -167,17 +189,18 @@ func (p procfs) parts(s stat) []string {
 	return all
 }
 
-func (p procfs) has(environ string, entries []string) (bool, error) {
+// has reports whether a file holds all these entries, and whether it holds nothing.
+func (p procfs) has(environ string, entries []string) (has, empty bool, err error) {
 	for size := 16 << 10; ; size *= 4 {
 		b, err := p.read(environ, make([]byte, size))
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if !slices.ContainsFunc(entries, func(e string) bool { return !hasEntry(b, e) }) {
-			return true, nil
+			return true, false, nil
 		}
 		if len(b) < size || size > 4<<20 {
-			return false, nil
+			return false, len(b) == 0, nil
 		}
 	}
 }

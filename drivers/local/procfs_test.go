@@ -5,6 +5,7 @@ package local
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,4 +107,40 @@ func TestTreeIgnoresAReusedID(t *testing.T) {
 			t.Errorf("reaped %v: %d members", reaped, got)
 		}
 	}
+}
+
+// A process is never taken for one without a mark because it is just
+// executing a program, when it has no environment for a moment.
+func TestMarkedWhileItExecutes(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "again")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = []string{processVar + "=again"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	p, err := openProcfs("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	executing := 0
+	for range 20_000 {
+		s, err := p.stat(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has, err := p.marked(s, []string{processVar + "=again"})
+		if !has && err == nil {
+			t.Fatal("it has no mark")
+		}
+		if err != nil {
+			executing++
+		}
+	}
+	t.Logf("%d times it was executing", executing)
 }

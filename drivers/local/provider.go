@@ -24,6 +24,9 @@ type Provider struct {
 	hostID   string
 	host     procfs
 	log      *slog.Logger
+	uids     UIDRange
+	cgroups  cgroups
+	limits   mechanisms
 
 	mu       sync.Mutex
 	closed   bool
@@ -47,16 +50,20 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, log: c.Log,
+		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, uids: c.UIDs, log: c.Log,
 		machines: map[sandbox.Incarnation]*machine{},
 	}
 	var err error
 	if p.hostID, err = hostID(c.Root); err != nil {
 		return nil, err
 	}
+	if p.cgroups, err = c.cgroups(p.hostID); err != nil {
+		return nil, err
+	}
 	if p.host, err = openProcfs("/proc"); err != nil {
 		return nil, err
 	}
+	p.limits = decideLimits(p.means())
 	if p.confined {
 		if p.view, err = makeView(c); err == nil {
 			err = p.tryOut()
@@ -78,6 +85,7 @@ func (p *Provider) tryOut() error {
 	if err != nil {
 		return err
 	}
+	defer p.giveBack(rec.Incarnation)
 	defer os.RemoveAll(dir)
 	m, err := openMachine(dir, "probe", rec, p.log)
 	if err != nil {
@@ -144,6 +152,7 @@ func (p *Provider) Info() sandbox.Info {
 		BindsPerProcess: p.confined,
 		BindsWorkdir:    p.confined,
 		Egress:          sandbox.EgressOpen,
+		Limits:          p.limits.held(),
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,
 		UniqueNames:     true,

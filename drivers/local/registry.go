@@ -165,7 +165,7 @@ func (p *Provider) findInit(m *machine) (*initProc, error) {
 	if i == nil {
 		return p.startInit(m.dir, m.rec.Incarnation)
 	}
-	if err := i.open(m.dir); err != nil {
+	if err := i.open(m.dir, p.bwrap); err != nil {
 		i.close()
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 // this process: not even what was handed to it by whoever started it, or was
 // opened by others without the close-on-exec flag. It does so from a thread
 // with a table of open files of its own, in which all are marked close-on-exec.
-func spawn(path string, argv, env []string, files []*os.File) (*os.Process, error) {
+// as is how it is started as another user; nil where as our own.
+func spawn(path string, argv, env []string, files []*os.File, as *guise) (*os.Process, error) {
 	var pid int
 	var err error
 	onceOnThread(func() {
@@ -23,12 +24,19 @@ func spawn(path string, argv, env []string, files []*os.File) (*os.Process, erro
 			err = os.NewSyscallError("close_range", err)
 			return
 		}
+		sys := &syscall.SysProcAttr{Setsid: true}
+		if as != nil {
+			if err = as.wear(); err != nil {
+				return
+			}
+			sys.Credential = &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.uid)}
+		}
 		fds := make([]uintptr, len(files))
 		for i, f := range files {
 			fds[i] = f.Fd()
 		}
 		pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-			Dir: "/", Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true},
+			Dir: "/", Env: env, Files: fds, Sys: sys,
 		})
 		runtime.KeepAlive(files)
 	})

@@ -9,18 +9,21 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 // tree is a process with all it has started in turn. The kernel's mark
 // decides where a process has one. Otherwise they are found as far as they
 // can be: the first one's session and process group, the descendants of any that was
-// found, and whoever carries the mark in the environment. Then what cleared its
-// environment, left the session and lost its parents before anybody looked is not found.
+// found, whoever carries the mark in the environment, and all that are in its cgroup. Without
+// one, what cleared its environment, left the session and lost its parents before anybody looked is not found.
 type tree struct {
 	fs     procfs
 	host   bool                        // fs shows the host's processes, which are many
 	mark   []string                    // NAME=value, all of them in the environment of each
 	sealed func(stat) (is, known bool) // the kernel's mark; nil where there is none
+	group  func() []int                // the ids of those in its cgroup; nil where it has none
 	pid    int                         // of the first process; 0 where only the mark is known
 	birth  time.Time                   // of the first process
 	reaped func() bool                 // whether the id of the first process may be another's by now
@@ -45,6 +48,10 @@ func (t *tree) look() (living []stat, err error) {
 	numbered := t.pid != 0 && !(gone && slices.ContainsFunc(all, func(s stat) bool { return s.pid == t.pid }))
 	in := make(map[int]bool, len(all))
 	others := map[int]bool{}
+	var group []int
+	if t.group != nil {
+		group = t.group()
+	}
 	for _, s := range all {
 		is, known := false, false
 		if t.sealed != nil {
@@ -53,6 +60,8 @@ func (t *tree) look() (living []stat, err error) {
 		switch {
 		case known:
 			in[s.pid], others[s.pid] = is, !is
+		case slices.Contains(group, s.pid):
+			in[s.pid] = true
 		case numbered && (s.pid == t.pid || s.session == t.pid || s.pgrp == t.pid):
 			in[s.pid] = true
 		default:
@@ -112,22 +121,27 @@ func (t *tree) signal(sig syscall.Signal) int {
 	return len(living)
 }
 
-// kill kills every process of the tree until none is left, or until deadline.
+// kill kills every process of the tree until surely none is left, or until
+// deadline, and reports whether none was seen any more.
 func (t *tree) kill(deadline time.Time) bool {
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if t.signal(syscall.SIGKILL) == 0 {
+		n, err := t.killAll()
+		if n == 0 && err == nil {
 			return true
 		}
 		if time.Now().After(deadline) {
-			return false
+			return n == 0
 		}
 		time.Sleep(pause)
 	}
 }
 
-// ofMachine is everything of an unconfined machine.
-func ofMachine(fs procfs, incarnation string) *tree {
-	return &tree{fs: fs, host: true, mark: []string{machineVar + "=" + incarnation}}
+// ofMachine is everything of an unconfined machine, whose directory is at path.
+func (p *Provider) ofMachine(path string, incarnation sandbox.Incarnation) *tree {
+	return &tree{
+		fs: p.host, host: true, mark: []string{machineVar + "=" + string(incarnation)}, sealed: p.host.tagged(path, incarnation),
+		group: func() []int { return (&group{dirs: p.cgroups.named(string(incarnation))}).pids() },
+	}
 }
 
 // nested reports whether the process pid of the host is in another pid namespace than the host's.

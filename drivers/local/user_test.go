@@ -29,8 +29,8 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	exe := copyTo(t, dir)
 	for pattern, tests := range map[string][]string{
-		"^TestConformance$/^Confined$/^(Machines|Commands|Binds|Stops)$": {
-			"TestConformance/Confined/Machines", "TestConformance/Confined/Commands", "TestConformance/Confined/Binds", "TestConformance/Confined/Stops",
+		"^TestConformance$/^Confined$/^(Machines|Commands|Binds|Stops|Limits)$": {
+			"TestConformance/Confined/Machines", "TestConformance/Confined/Commands", "TestConformance/Confined/Binds", "TestConformance/Confined/Stops", "TestConformance/Confined/Limits",
 		},
 		"^Test(NothingOfTheHost|NoPrivileges|BindsStayApart|InitKilledFromInside|DestroyRemovesAll|Lost)$": {
 			"TestNothingOfTheHost", "TestNoPrivileges", "TestBindsStayApart", "TestInitKilledFromInside", "TestDestroyRemovesAll", "TestLost",

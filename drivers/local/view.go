@@ -5,6 +5,7 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -20,9 +21,17 @@ const (
 // view is what confined processes see of the system, as bubblewrap's
 // arguments. Every bind costs a process some tenths of a millisecond to
 // start, so there are few.
-type view struct{ system []string }
+type view struct {
+	system []string
+	etc    string
+	filter []byte // of system calls, for bubblewrap
+}
 
 func makeView(c Config) (*view, error) {
+	calls, err := filter(runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
 	etc, err := copyEtc(c.Root)
 	if err != nil {
 		return nil, err
@@ -42,7 +51,7 @@ func makeView(c Config) (*view, error) {
 			a = append(a, "--ro-bind", dir, dir)
 		}
 	}
-	a = append(a, "--ro-bind", etc, "/etc", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+	a = append(a, "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	for _, dir := range c.System {
 		a = append(a, "--ro-bind", dir, dir)
 	}
@@ -51,7 +60,7 @@ func makeView(c Config) (*view, error) {
 	if os.Geteuid() == 0 {
 		a = append(a, hideProc()...)
 	}
-	return &view{system: append(a, "--dev", "/dev")}, nil
+	return &view{system: append(a, "--dev", "/dev"), etc: etc, filter: calls}, nil
 }
 
 // hideProc takes from a sandbox that has root's user id, though not its
@@ -71,27 +80,32 @@ func hideProc() []string {
 
 // initArgs start a machine's init: its namespaces, and nothing in them but
 // the system.
-func (v *view) initArgs() []string {
+func (v *view) initArgs(as *guise) []string {
 	return slices.Concat([]string{
 		"--unshare-user", "--disable-userns", "--uid", insideUser, "--gid", insideUser,
 		"--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", "--new-session",
-	}, v.system, []string{"--remount-ro", "/", "--chdir", "/"})
+	}, v.of(as), []string{"--remount-ro", "/", "--chdir", "/"})
+}
+
+// of is what is seen of the system by who is started as in this guise.
+func (v *view) of(as *guise) []string {
+	return append([]string{"--ro-bind", as.from(v.etc), "/etc"}, v.system...)
 }
 
 // processArgs start a process, sealed with seal, beside the init of the machine in dir.
-func (v *view) processArgs(dir, seal string, binds []bind, workdir string, env []string, colour []string) []string {
+func (v *view) processArgs(as *guise, dir, seal string, binds []bind, workdir string, env []string, colour []string) []string {
 	a := []string{"--unshare-ipc", "--unshare-uts", "--hostname", "sandbox", "--new-session", "--cap-drop", "ALL"}
 	for _, c := range colour {
 		a = append(a, "--cap-add", c)
 	}
-	a = append(a, v.system...)
+	a = append(a, v.of(as)...)
 	a = append(a,
 		"--symlink", seal, sealFile,
-		"--bind", filepath.Join(dir, tempDir), "/tmp",
-		"--bind", filepath.Join(dir, workDir), insideWork,
+		"--bind", as.from(filepath.Join(dir, tempDir)), "/tmp",
+		"--bind", as.from(filepath.Join(dir, workDir)), insideWork,
 		"--dir", insideWork+"-agent")
 	for _, b := range binds {
-		a = append(a, "--bind", b.host, b.at)
+		a = append(a, "--bind", as.from(b.host), b.at)
 	}
 	a = append(a, "--remount-ro", "/", "--chdir", workdir, "--clearenv")
 	for _, e := range env {

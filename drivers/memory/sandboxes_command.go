@@ -121,6 +121,9 @@ func checkBoxCmd(c sandbox.Cmd) error {
 	if err := sandbox.CheckTag(c.Tag); err != nil {
 		return err
 	}
+	if err := sandbox.CheckLimits(c.Limits, 0); err != nil {
+		return err
+	}
 	for _, v := range c.Env {
 		if strings.IndexByte(v, 0) >= 0 || strings.IndexByte(v, '=') < 1 {
 			return fmt.Errorf("%w: Env must be of the form NAME=value, without a NUL byte", sandbox.ErrInvalid)

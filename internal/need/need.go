@@ -32,7 +32,10 @@ const (
 
 // Components that "make deps" does not install.
 const (
+	Root    = "root"    // to be the user root
 	Proc    = "proc"    // the proc file system
+	Cgroup2 = "cgroup2" // a delegated directory of cgroup v2, that BUNKROOM_CGROUP names
+	Pids    = "pids"    // a cgroup of the controller pids (v1), in which others can be made
 	Geesefs = "geesefs" // the program, on PATH
 )
 

@@ -41,6 +41,8 @@ type Options struct {
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.
 	Detached bool
+	// Limits are those of Cmd.Limits that are held, as the Caps say. All others must be refused by name.
+	Limits sandbox.LimitSet
 	// Patience is how long something that must happen may take; 0 means 20 seconds.
 	Patience time.Duration
 }

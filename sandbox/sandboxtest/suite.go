@@ -87,6 +87,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"BoundLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(linkChecks)},
 		{"BoundEscapes", opts.BindsWorkdir && opts.Links, inBoundWorkdir(escapeChecks)},
 		{"BoundCommands", opts.BindsWorkdir, inBoundWorkdir(commandChecks)},
+		{"Limits", true, limitChecks},
 		{"Lists", opts.Lists, listChecks},
 		{"Reaps", opts.Reaps, reapChecks},
 		{"Measures", opts.Measures, measureChecks},

@@ -24,11 +24,15 @@ func TestOn(t *testing.T) {
 		return
 	}
 	open := func(t *testing.T) sandbox.Provider {
-		return allBroken()[name].of(unconfined(t))
+		return allBroken(t)[name].of(unconfined(t))
+	}
+	limits := unconfined(t).Info().Caps.Limits
+	if allBroken(t)[name].check == "Limits/UserProcesses" {
+		limits |= sandbox.LimitUserProcesses
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
+		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second, Limits: limits,
 	})
 }
 
@@ -41,19 +45,23 @@ func unconfined(t *testing.T) sandbox.Provider {
 	return p
 }
 
-// allBroken are all broken providers, by what they do.
-func allBroken() map[string]brokenProvider {
+// allBroken are all broken providers, by what they do, whose checks this host can run.
+func allBroken(t *testing.T) map[string]brokenProvider {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenPowers)
 	maps.Copy(all, brokenMeasures)
 	maps.Copy(all, brokenFiles)
 	maps.Copy(all, brokenWrites)
+	maps.Copy(all, brokenLimits)
+	if unconfined(t).Info().Caps.Limits&sandbox.LimitTreeProcesses != 0 {
+		maps.Copy(all, brokenTreeLimits)
+	}
 	return all
 }
 
 // filesOnly is a provider whose sandboxes have files and nothing else.
 func filesOnly(p sandbox.Provider) sandbox.Provider {
-	bare := struct{ sandbox.Provider }{p}
+	bare := struct{ sandbox.Provider }{claiming{p, 0}}
 	return handles(func(h *handle) {
 		h.Sandbox = struct{ sandbox.Sandbox }{h.Sandbox}
 		h.start = func(context.Context, sandbox.Cmd) (sandbox.Process, error) { return nil, sandbox.ErrUnsupported }
@@ -84,7 +92,7 @@ func on(t *testing.T, test, name, check string) (out string, passed bool) {
 // Each broken provider fails the check that is about what it breaks, and the
 // failure names the rule. That sound ones pass is shown by their own tests.
 func TestSuiteFindsWhatIsBroken(t *testing.T) {
-	for name, b := range allBroken() {
+	for name, b := range allBroken(t) {
 		t.Run(name, func(t *testing.T) { fails(t, "TestOn", name, b.check) })
 	}
 }
