@@ -23,6 +23,8 @@ type Config struct {
 	// read-only, at the same path; /usr and what belongs to it they always see.
 	// Toolchains outside /usr go here. What a sandbox has of its own, such as /tmp and /etc, can't be had from the host.
 	System []string
+	// Proxy says how what restricted machines may reach is reached; see [Provider.Restrict].
+	Proxy Proxy
 	// Log receives what goes wrong behind the caller's back; nil discards it.
 	Log *slog.Logger
 }

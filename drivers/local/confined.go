@@ -46,7 +46,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	p.began = time.Now()
 	err = h.p.joined(ctx, h.m, func(i *initProc) (err error) {
 		init = i
-		monitor, err = spawn(h.p.bwrap, append([]string{
+		monitor, err = spawnIn(i.net, h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--",
 		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids))

@@ -34,17 +34,22 @@ type initProc struct {
 	user   *os.File
 	parent *os.File // the user namespace around user, in which mounts are made
 	pids   *os.File
-	unuse  func() // tells other processes of the host that this one doesn't use the init any more
+	net    *os.File // where the machine has a network of its own
+	unuse  func()   // tells other processes of the host that this one doesn't use the init any more
+
+	network string // the token of the rules it has; empty where its network is the host's
 
 	// What only the process has that started it.
 	hold   *os.File
+	proxy  *proxy        // where there is anybody to be reached
 	exited chan struct{} // closed when it is gone, and all with it
 }
 
 // initRecord says, in the machine's directory, which process is its init.
 type initRecord struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start"`
+	Network string `json:"network,omitempty"`
 }
 
 // alive reports whether processes can join the init.
@@ -72,10 +77,13 @@ func (i *initProc) kill(host procfs) error {
 
 // close gives up what this process holds of the init.
 func (i *initProc) close() {
-	for _, f := range []*os.File{i.user, i.parent, i.pids, i.hold} {
+	for _, f := range []*os.File{i.user, i.parent, i.pids, i.net, i.hold} {
 		if f != nil {
 			f.Close()
 		}
+	}
+	if i.proxy != nil {
+		i.proxy.close()
 	}
 	i.fs.close()
 	if i.unuse != nil {
@@ -94,6 +102,11 @@ func (i *initProc) open(dir string) (err error) {
 	}
 	if i.pids, err = os.Open(proc + "/ns/pid"); err != nil {
 		return err
+	}
+	if i.network != "" {
+		if i.net, err = os.Open(proc + "/ns/net"); err != nil {
+			return err
+		}
 	}
 	parent, err := unix.IoctlRetInt(int(i.user.Fd()), unix.NS_GET_PARENT)
 	if err != nil {
@@ -126,35 +139,46 @@ func recordedInit(dir string) (*initProc, error) {
 	if json.Unmarshal(b, &r) != nil {
 		return nil, nil
 	}
-	return &initProc{pid: r.PID, start: r.Start}, nil
+	return &initProc{pid: r.PID, start: r.Start, network: r.Network}, nil
 }
 
 // holder is what the init runs. It tells that everything is set up, waits
 // for the other end of its input to be closed, and then ends whatever is left.
 var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1"}
 
-// startInit starts the init of the machine in dir and records it.
-func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*initProc, error) {
-	i := &initProc{exited: make(chan struct{})}
-	monitor, err := i.launch(p, incarnation)
+// startInit starts the init of the machine m in dir, with the network n, and
+// records it. Nothing joins it before its proxy is there.
+func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, error) {
+	i := &initProc{network: n.token(), exited: make(chan struct{})}
+	monitor, err := i.launch(p, m.Incarnation)
 	if err != nil {
 		return nil, err
 	}
 	go i.watch(p.host, monitor)
-	if err = i.open(dir); err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start})
+	err = i.open(dir)
+	if err == nil && n.proxied() {
+		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
+	}
+	if err == nil {
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, Network: i.network})
 	}
 	if err != nil {
 		i.close()
 		<-i.exited
 		return nil, err
 	}
+	if i.proxy != nil {
+		go func() {
+			<-i.exited // however it ends
+			i.proxy.close()
+		}()
+	}
 	return i, nil
 }
 
 // launch starts bubblewrap, and returns its monitor once everything is set up.
 func (i *initProc) launch(p *Provider, incarnation sandbox.Incarnation) (_ *os.Process, err error) {
-	args, err := argFile(p.view.initArgs())
+	args, err := argFile(p.view.initArgs(i.network != ""))
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,20 @@ import (
 // opened by others without the close-on-exec flag. It does so from a thread
 // with a table of open files of its own, in which all are marked close-on-exec.
 func spawn(path string, argv, env []string, files []*os.File) (*os.Process, error) {
+	return spawnIn(nil, path, argv, env, files)
+}
+
+// spawnIn is spawn for a program that starts in another network, where one is given.
+func spawnIn(network *os.File, path string, argv, env []string, files []*os.File) (*os.Process, error) {
 	var pid int
 	var err error
 	onceOnThread(func() {
+		if network != nil {
+			if err = unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
+				err = os.NewSyscallError("setns", err)
+				return
+			}
+		}
 		if err = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_UNSHARE|unix.CLOSE_RANGE_CLOEXEC); err != nil {
 			err = os.NewSyscallError("close_range", err)
 			return

@@ -33,6 +33,7 @@ const (
 // Components that "make deps" does not install.
 const (
 	Proc    = "proc"    // the proc file system
+	Bash    = "bash"    // the shell, which can connect to a port
 	Geesefs = "geesefs" // the program, on PATH
 )
 
