@@ -104,8 +104,15 @@ func (p *Provider) bury(path string) error {
 		p.release(m)
 		m.forget()
 	}
-	for _, dir := range []string{workDir, tempDir, bindDir} {
-		if err := removeTree(filepath.Join(path, dir)); err != nil {
+	for _, e := range list(path) {
+		dir := filepath.Join(path, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if removeDeep(dir) == nil {
+			continue
+		}
+		if err := removeTree(dir); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ type Proxy struct {
 	// Dial connects to an address that was checked; nil: by TCP, from the host.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// Connections is how many a machine may have to its proxy at once; 0 means
-	// [DefaultConnections]. One more is answered with 503 and closed.
+	// [DefaultConnections]. One more is closed, with 503 where there is time for an answer.
 	Connections int
 	// Told is called for every request once it is decided, before any of its
 	// content goes either way, and must return soon. Several run at once. nil: nobody is told.

@@ -26,6 +26,9 @@ type clients struct {
 // busy is what one too many is told.
 const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nbunkroom: too many connections at once\n"
 
+// busyLimit is how long it may take to tell it.
+const busyLimit = 10 * time.Millisecond
+
 // Accept returns the next connection that there is room for.
 func (l *clients) Accept() (net.Conn, error) {
 	for {
@@ -38,7 +41,7 @@ func (l *clients) Accept() (net.Conn, error) {
 		case entered:
 			return c, nil
 		case full:
-			conn.SetWriteDeadline(time.Unix(1, 0)) // what has room in the socket, and no more
+			conn.SetWriteDeadline(time.Now().Add(busyLimit)) // there is room in a new socket
 			io.WriteString(conn, busy)
 		}
 		conn.Close()
@@ -110,9 +113,9 @@ func (x *proxy) admit(ctx context.Context, host string) ([]netip.Addr, error) {
 	err := errors.New("local: the name has no address")
 	addrs = slices.Clone(addrs)
 	addrs = slices.DeleteFunc(addrs, func(a netip.Addr) bool {
-		refused := checkOurs(a)
+		refused := policy.CheckAddress(a)
 		if refused == nil {
-			refused = policy.CheckAddress(a)
+			refused = checkOurs(a)
 		}
 		if refused != nil {
 			err = refused
