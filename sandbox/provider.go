@@ -208,5 +208,5 @@ type Egress uint8
 const (
 	EgressUnknown Egress = iota
 	EgressOpen           // the network is as the host's and can't be restricted
-	EgressGuarded        // it can be restricted
+	EgressGuarded        // it can be restricted: the provider is a Guard, and until it is asked to the network is as EgressOpen says
 )

@@ -43,6 +43,8 @@ type Config struct {
 	// are refused, and so is TreeProcesses where the host is in no cgroup of the
 	// controller pids of v1 in which it can make others. See [sandbox.Limits].
 	Cgroup string
+	// Proxy says how what restricted machines may reach is reached; see [Provider.Restrict].
+	Proxy Proxy
 	// Log receives what goes wrong behind the caller's back; nil discards it.
 	Log *slog.Logger
 }

@@ -53,7 +53,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 			return err
 		}
 		defer args.Close()
-		monitor, err = spawn(h.p.bwrap, append([]string{
+		monitor, err = spawn(i.net, h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
 		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls), as)

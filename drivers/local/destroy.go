@@ -106,8 +106,15 @@ func (p *Provider) bury(path string) error {
 	}
 	p.cgroups.sweep(rec.Incarnation)
 	p.giveBack(rec.Incarnation)
-	for _, dir := range []string{workDir, tempDir, bindDir} {
-		if err := removeTree(filepath.Join(path, dir)); err != nil {
+	for _, e := range list(path) {
+		dir := filepath.Join(path, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if removeDeep(dir) == nil {
+			continue
+		}
+		if err := removeTree(dir); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func newHandle(p *Provider, m *machine) (*handle, error) {
 }
 
 func (h *handle) Ref() sandbox.Ref {
-	return sandbox.Ref{Provider: name, Name: h.m.name, Incarnation: h.m.rec.Incarnation, Host: h.p.hostID}
+	return h.p.ref(h.m)
 }
 
 func (h *handle) Workdir() string {
@@ -162,7 +162,9 @@ func orWorkdir(dir string) string {
 // base is the environment every process has.
 func (h *handle) base(p *process, dir string) (first, last []string) {
 	first = []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=dumb"}
-	if !h.p.confined {
+	if h.p.confined {
+		first = append(first, proxyEnv(h.m.dir)...)
+	} else {
 		first = append(first, "TMPDIR="+filepath.Join(h.m.dir, tempDir), "PWD="+dir)
 	}
 	return first, marks(h.m, p)

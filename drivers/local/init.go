@@ -36,18 +36,23 @@ type initProc struct {
 	pids   *os.File
 	uid    int      // the user of the host that all run as; 0 where it is the host's own
 	owners *os.File // see guise; nil where uid is 0
+	net    *os.File // where the machine has a network of its own
 	unuse  func()   // tells other processes of the host that this one doesn't use the init any more
+
+	network string // the token of the rules it has; empty where its network is the host's
 
 	// What only the process has that started it.
 	hold   *os.File
+	proxy  *proxy        // where there is anybody to be reached
 	exited chan struct{} // closed when it is gone, and all with it
 }
 
 // initRecord says, in the machine's directory, which process is its init.
 type initRecord struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`
-	UID   int    `json:"uid,omitempty"`
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start"`
+	UID     int    `json:"uid,omitempty"`
+	Network string `json:"network,omitempty"`
 }
 
 // alive reports whether processes can join the init.
@@ -75,10 +80,13 @@ func (i *initProc) kill(host procfs) error {
 
 // close gives up what this process holds of the init.
 func (i *initProc) close() {
-	for _, f := range []*os.File{i.user, i.parent, i.pids, i.owners, i.hold} {
+	for _, f := range []*os.File{i.user, i.parent, i.pids, i.owners, i.net, i.hold} {
 		if f != nil {
 			f.Close()
 		}
+	}
+	if i.proxy != nil {
+		i.proxy.close()
 	}
 	i.fs.close()
 	if i.unuse != nil {
@@ -102,6 +110,11 @@ func (i *initProc) open(dir, bwrap string) (err error) {
 	}
 	if i.pids, err = os.Open(proc + "/ns/pid"); err != nil {
 		return err
+	}
+	if i.network != "" {
+		if i.net, err = os.Open(proc + "/ns/net"); err != nil {
+			return err
+		}
 	}
 	parent, err := unix.IoctlRetInt(int(i.user.Fd()), unix.NS_GET_PARENT)
 	if err != nil {
@@ -134,18 +147,19 @@ func recordedInit(dir string) (*initProc, error) {
 	if json.Unmarshal(b, &r) != nil {
 		return nil, nil
 	}
-	return &initProc{pid: r.PID, start: r.Start, uid: r.UID}, nil
+	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}, nil
 }
 
 // holder is what the init runs. It tells that everything is set up, waits
 // for the other end of its input to be closed, and then ends whatever is left.
 var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1"}
 
-// startInit starts the init of the machine in dir and records it.
-func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*initProc, error) {
-	i := &initProc{exited: make(chan struct{})}
+// startInit starts the init of the machine m in dir, with the network n, and
+// records it. Nothing joins it before its proxy is there.
+func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, error) {
+	i := &initProc{network: n.token(), exited: make(chan struct{})}
 	var err error
-	if i.uid, err = p.uidOf(dir, incarnation); err != nil {
+	if i.uid, err = p.uidOf(dir, m.Incarnation); err != nil {
 		return nil, err
 	}
 	if i.uid != 0 {
@@ -153,19 +167,29 @@ func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*init
 			return nil, err
 		}
 	}
-	monitor, err := i.launch(p, dir, incarnation)
+	monitor, err := i.launch(p, dir, m.Incarnation)
 	if err != nil {
 		i.close()
 		return nil, err
 	}
 	go i.watch(p.host, monitor)
-	if err = i.open(dir, p.bwrap); err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid})
+	err = i.open(dir, p.bwrap)
+	if err == nil && n.proxied() {
+		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
+	}
+	if err == nil {
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Network: i.network})
 	}
 	if err != nil {
 		i.close()
 		<-i.exited
 		return nil, err
+	}
+	if i.proxy != nil {
+		go func() {
+			<-i.exited // however it ends
+			i.proxy.close()
+		}()
 	}
 	return i, nil
 }
@@ -173,7 +197,7 @@ func (p *Provider) startInit(dir string, incarnation sandbox.Incarnation) (*init
 // launch starts bubblewrap, and returns its monitor once everything is set up.
 func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnation) (_ *os.Process, err error) {
 	as := i.guise(p.view, dir, nil)
-	args, err := argFile(p.view.initArgs(as))
+	args, err := argFile(p.view.initArgs(as, i.network != ""))
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +233,7 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 	if err != nil {
 		return nil, err
 	}
-	monitor, err := spawn(p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
+	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
 		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as)
 	if err != nil {
 		return nil, err

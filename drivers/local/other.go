@@ -19,6 +19,7 @@ var (
 	_ sandbox.Lister   = (*Provider)(nil)
 	_ sandbox.Reaper   = (*Provider)(nil)
 	_ sandbox.Measurer = (*Provider)(nil)
+	_ sandbox.Guard    = (*Provider)(nil)
 )
 
 // New refuses: there is no provider for this system, confined or not.
@@ -58,6 +59,11 @@ func (*Provider) Reap(context.Context, sandbox.Ref, string) error { return sandb
 // Measure answers ErrUnsupported.
 func (*Provider) Measure(context.Context, sandbox.Ref) (int64, error) {
 	return 0, sandbox.ErrUnsupported
+}
+
+// Restrict answers ErrUnsupported.
+func (*Provider) Restrict(context.Context, sandbox.Ref, []sandbox.EgressRule) (string, error) {
+	return "", sandbox.ErrUnsupported
 }
 
 // Destroy answers ErrUnsupported.

@@ -23,6 +23,8 @@ type Provider struct {
 	view     *view
 	hostID   string
 	host     procfs
+	guarded  bool // the network of a machine can be restricted
+	proxy    Proxy
 	log      *slog.Logger
 	uids     UIDRange
 	cgroups  cgroups
@@ -38,6 +40,7 @@ var (
 	_ sandbox.Lister   = (*Provider)(nil)
 	_ sandbox.Reaper   = (*Provider)(nil)
 	_ sandbox.Measurer = (*Provider)(nil)
+	_ sandbox.Guard    = (*Provider)(nil)
 )
 
 // New returns a provider of the machines below c.Root, and finishes what
@@ -50,7 +53,7 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, uids: c.UIDs, log: c.Log,
+		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, uids: c.UIDs, log: c.Log, proxy: c.Proxy,
 		machines: map[sandbox.Incarnation]*machine{},
 	}
 	var err error
@@ -64,6 +67,7 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	p.limits = decideLimits(p.means())
+	p.guarded = p.confined && canGuard()
 	if p.confined {
 		if p.view, err = makeView(c); err == nil {
 			err = p.tryOut()
@@ -146,12 +150,16 @@ func (p *Provider) Close() error {
 
 // Info names the provider and this host.
 func (p *Provider) Info() sandbox.Info {
+	egress := sandbox.EgressOpen
+	if p.guarded {
+		egress = sandbox.EgressGuarded
+	}
 	return sandbox.Info{Provider: name, Host: p.hostID, Caps: sandbox.Caps{
 		HostBound:       true,
 		ShellConfined:   p.confined,
 		BindsPerProcess: p.confined,
 		BindsWorkdir:    p.confined,
-		Egress:          sandbox.EgressOpen,
+		Egress:          egress,
 		Limits:          p.limits.held(),
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,

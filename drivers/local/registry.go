@@ -38,6 +38,11 @@ func (p *Provider) use(name string, rec record) (*machine, error) {
 	return m, nil
 }
 
+// ref says which machine m is.
+func (p *Provider) ref(m *machine) sandbox.Ref {
+	return sandbox.Ref{Provider: name, Name: m.name, Incarnation: m.rec.Incarnation, Host: p.hostID}
+}
+
 // ofInit is how many processes of a machine are its init's own.
 const ofInit = 2
 
@@ -158,12 +163,20 @@ func (p *Provider) findInit(m *machine) (*initProc, error) {
 	if err := m.standing(); err != nil {
 		return nil, err
 	}
+	n, err := readNetwork(m.dir)
+	if err != nil {
+		return nil, err
+	}
+	// A Restrict that was broken off has left one with other rules.
+	if err := p.endOther(m.dir, m.rec.Incarnation, n.token()); err != nil {
+		return nil, err
+	}
 	i, err := readInit(p.host, m.dir, m.rec.Incarnation)
 	if err != nil {
 		return nil, err
 	}
 	if i == nil {
-		return p.startInit(m.dir, m.rec.Incarnation)
+		return p.startInit(m.dir, p.ref(m), n)
 	}
 	if err := i.open(m.dir, p.bwrap); err != nil {
 		i.close()

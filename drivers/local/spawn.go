@@ -15,11 +15,18 @@ import (
 // this process: not even what was handed to it by whoever started it, or was
 // opened by others without the close-on-exec flag. It does so from a thread
 // with a table of open files of its own, in which all are marked close-on-exec.
-// as is how it is started as another user; nil where as our own.
-func spawn(path string, argv, env []string, files []*os.File, as *guise) (*os.Process, error) {
+// as is how it is started as another user; nil where as our own. network is
+// where it starts; nil where in our own.
+func spawn(network *os.File, path string, argv, env []string, files []*os.File, as *guise) (*os.Process, error) {
 	var pid int
 	var err error
 	onceOnThread(func() {
+		if network != nil {
+			if err = unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
+				err = os.NewSyscallError("setns", err)
+				return
+			}
+		}
 		if err = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_UNSHARE|unix.CLOSE_RANGE_CLOEXEC); err != nil {
 			err = os.NewSyscallError("close_range", err)
 			return

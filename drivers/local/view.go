@@ -78,12 +78,15 @@ func hideProc() []string {
 	return append(a, "--remount-ro", "/proc")
 }
 
-// initArgs start a machine's init: its namespaces, and nothing in them but
-// the system.
-func (v *view) initArgs(as *guise) []string {
-	return slices.Concat([]string{
-		"--unshare-user", "--disable-userns", "--uid", insideUser, "--gid", insideUser,
-		"--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", "--new-session",
+// initArgs start a machine's init: its namespaces, that of the network where
+// it has one of its own, and nothing in them but the system.
+func (v *view) initArgs(as *guise, ownNetwork bool) []string {
+	namespaces := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc"}
+	if ownNetwork {
+		namespaces = append(namespaces, "--unshare-net")
+	}
+	return slices.Concat(namespaces, []string{
+		"--uid", insideUser, "--gid", insideUser, "--cap-drop", "ALL", "--new-session",
 	}, v.of(as), []string{"--remount-ro", "/", "--chdir", "/"})
 }
 

@@ -20,8 +20,8 @@ import (
 //
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
-// bubble. It is a [sandbox.Lister], a [sandbox.Reaper] and a
-// [sandbox.Measurer], and its handles are [sandbox.Binder], [sandbox.Symlinker] and
+// bubble. It is a [sandbox.Lister], a [sandbox.Reaper], a
+// [sandbox.Measurer] and a [sandbox.Guard], and its handles are [sandbox.Binder], [sandbox.Symlinker] and
 // [sandbox.AttrSetter]. Modes are kept and not enforced.
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
@@ -48,6 +48,7 @@ var (
 	_ sandbox.Lister   = (*Sandboxes)(nil)
 	_ sandbox.Reaper   = (*Sandboxes)(nil)
 	_ sandbox.Measurer = (*Sandboxes)(nil)
+	_ sandbox.Guard    = (*Sandboxes)(nil)
 )
 
 // SandboxOptions are the options of [NewSandboxes]. The zero value is all defaults.
@@ -55,7 +56,7 @@ type SandboxOptions struct {
 	// Name is the provider's name; empty means "memory".
 	Name string
 	// Caps is what the provider claims of itself; nil means: confined, binds
-	// per process and at the working directory, unique names, no horizon and no lag, kill by incarnation. It
+	// per process and at the working directory, networks that can be restricted, unique names, no horizon and no lag, kill by incarnation. It
 	// changes the claims only; what truly happens is up to [Sandboxes.Inject]. But
 	// at the working directory nothing is bound unless that is claimed.
 	Caps *sandbox.Caps
@@ -79,6 +80,7 @@ func NewSandboxes(opts *SandboxOptions) *Sandboxes {
 		ShellConfined:   true,
 		BindsPerProcess: true,
 		BindsWorkdir:    true,
+		Egress:          sandbox.EgressGuarded,
 		CreateHorizon:   sandbox.Immediate,
 		VisibilityLag:   sandbox.Immediate,
 		UniqueNames:     true,
@@ -104,16 +106,18 @@ func NewSandboxes(opts *SandboxOptions) *Sandboxes {
 
 // boxMachine is one machine. Its fields are guarded by Sandboxes.mu.
 type boxMachine struct {
-	ref     sandbox.Ref
-	spec    sandbox.Spec
-	labels  map[string]string
-	born    time.Time
-	status  sandbox.Status
-	hidden  bool // exists, and is not seen
-	gone    bool
-	root    *boxNode // "/", which holds the working directory
-	procs   map[*boxProcess]struct{}
-	started int // processes, ever
+	ref        sandbox.Ref
+	spec       sandbox.Spec
+	labels     map[string]string
+	born       time.Time
+	status     sandbox.Status
+	hidden     bool // exists, and is not seen
+	gone       bool
+	root       *boxNode // "/", which holds the working directory
+	procs      map[*boxProcess]struct{}
+	started    int                  // processes, ever
+	rules      []sandbox.EgressRule // of a machine that was restricted
+	restricted bool
 }
 
 // Open makes the machine called name, or finds it, and returns a handle on it:

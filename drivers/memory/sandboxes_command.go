@@ -40,6 +40,7 @@ type Command struct {
 	FS sandbox.FS
 
 	killed sandbox.Signal
+	reach  func(host string) error
 }
 
 // Path returns the absolute path that p means to the command: a relative one starts at Dir.

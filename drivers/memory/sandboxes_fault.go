@@ -19,13 +19,14 @@ type Op string
 
 // The operations.
 const (
-	OpCreate  Op = "create"
-	OpInspect Op = "inspect"
-	OpAttach  Op = "attach"
-	OpDestroy Op = "destroy"
-	OpList    Op = "list"
-	OpReap    Op = "reap"
-	OpMeasure Op = "measure"
+	OpCreate   Op = "create"
+	OpInspect  Op = "inspect"
+	OpAttach   Op = "attach"
+	OpDestroy  Op = "destroy"
+	OpList     Op = "list"
+	OpReap     Op = "reap"
+	OpMeasure  Op = "measure"
+	OpRestrict Op = "restrict"
 )
 
 // Call is one call of the provider.
@@ -60,7 +61,7 @@ type Fault struct {
 	// Status, of a Create, is the state the machine is born in; zero means
 	// running. One that is starting is answered with sandbox.ErrStarting; see [Sandboxes.SetStatus].
 	Status sandbox.Status
-	// Unseen, of an Inspect, Attach or Measure, answers that there is no such machine; of a List, that there is none.
+	// Unseen, of an Inspect, Attach, Measure or Restrict, answers that there is no such machine; of a List, that there is none.
 	Unseen bool
 	// HoldReply is waited for after everything is done. Where the caller's
 	// context ends first, the caller gets the context's cause.

@@ -104,6 +104,7 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 		Stdout: boxStream{p.out, sandbox.Stdout},
 		Stderr: boxStream{p.out, sandbox.Stderr},
 		FS:     view,
+		reach:  func(host string) error { return h.s.reach(h.m, host) },
 	}
 	go func() {
 		if !c.Detached {

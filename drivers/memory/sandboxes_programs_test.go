@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/memory"
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -27,6 +28,8 @@ var commands = sandboxtest.Commands{
 	Block:     func(text string) []string { return []string{"block", text} },
 	Stubborn:  func(text string) []string { return []string{"stubborn", text} },
 	Flood:     func(n int64) []string { return []string{"flood", strconv.FormatInt(n, 10)} },
+	Reach:     func(host string) []string { return []string{"reach", host} },
+	Reaching:  func(host, path string) []string { return []string{"reaching", host, path} },
 }
 
 // handlePrograms registers the programs of commands. What is stubborn ends with t.
@@ -65,6 +68,17 @@ func handlePrograms(t *testing.T, boxes *memory.Sandboxes) {
 		fmt.Fprint(c.Stdout, c.Argv[1])
 		<-t.Context().Done()
 		return 0
+	})
+	boxes.Handle("reach", func(_ context.Context, c *memory.Command) int { return code(c.Reach(c.Argv[1])) })
+	boxes.Handle("reaching", func(ctx context.Context, c *memory.Command) int {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ; ctx.Err() == nil; <-tick.C {
+			if c.Reach(c.Argv[1]) == nil {
+				sandbox.WriteFile(ctx, c.FS, c.Path(c.Argv[2]), []byte("x"), nil)
+			}
+		}
+		return 1
 	})
 	boxes.Handle("flood", func(_ context.Context, c *memory.Command) int {
 		left, _ := strconv.ParseInt(c.Argv[1], 10, 64)

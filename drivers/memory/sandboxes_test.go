@@ -33,6 +33,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 
 func TestSandboxesInfo(t *testing.T) {
 	standard := sandbox.Caps{
+		Egress:        sandbox.EgressGuarded,
 		ShellConfined: true, BindsPerProcess: true, BindsWorkdir: true, UniqueNames: true, KillBy: sandbox.KillByIncarnation,
 		CreateHorizon: sandbox.Immediate, VisibilityLag: sandbox.Immediate,
 	}

@@ -36,6 +36,7 @@ const (
 	Proc    = "proc"    // the proc file system
 	Cgroup2 = "cgroup2" // a delegated directory of cgroup v2, that BUNKROOM_CGROUP names
 	Pids    = "pids"    // a cgroup of the controller pids (v1), in which others can be made
+	Bash    = "bash"    // the shell, which can connect to a port
 	Geesefs = "geesefs" // the program, on PATH
 )
 

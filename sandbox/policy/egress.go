@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha3"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,12 +31,8 @@ type Egress struct {
 	Internal []string
 }
 
-// Rule allows or denies hosts. Where several are about one, the most specific
-// decides: a name before "*.name", a longer name before a shorter, and any before "*"; of two alike the denial.
-type Rule struct {
-	Host  string // a name, "*.name" for all below it, or "*"
-	Allow bool
-}
+// Rule allows or denies hosts: what a [sandbox.Guard] is given.
+type Rule = sandbox.EgressRule
 
 // Dropped is an entry of a list that is not allowed, and why.
 type Dropped struct {
@@ -81,12 +78,16 @@ func (e Egress) Rules() (rules []Rule, dropped []Dropped) {
 	return slices.Compact(rules), dropped
 }
 
-// String is the rule in words, as "allow github.com".
-func (r Rule) String() string {
-	if r.Allow {
-		return "allow " + r.Host
+// CheckRules refuses, with a sandbox.ErrInvalid that names it, a rule whose
+// host is not as [Egress.Rules] writes one. Such a rule would be about no host, and so deny none that it means to.
+func CheckRules(rules []Rule) error {
+	for i, r := range rules {
+		name := strings.TrimPrefix(r.Host, "*.")
+		if r.Host != "*" && (!isName(name) || normal(name) != name) {
+			return fmt.Errorf("%w: rule %d: %q must be the name of a host in small letters, \"*.\" and a name, or \"*\"", sandbox.ErrInvalid, i, r.Host)
+		}
 	}
-	return "deny " + r.Host
+	return nil
 }
 
 // Token tells whether a machine has the rules it should have: it is another for

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/sandbox/policy"
 )
 
@@ -160,4 +162,18 @@ func TestInternalIsDenied(t *testing.T) {
 			t.Fatal("the rules are shared")
 		}
 	})
+}
+
+// What is not written as a rule writes a host would be about none, and a denial would deny nothing.
+func TestCheckRules(t *testing.T) {
+	made, _ := policy.Egress{Mode: policy.AllowList, Allow: []string{"GitHub.com", "*.npm.example"}, Internal: []string{"db", "corp.example"}}.Rules()
+	if err := policy.CheckRules(made); err != nil {
+		t.Errorf("what Rules makes: %v", err)
+	}
+	for _, host := range []string{"", "*.", "*.*", "**", "*x.example", "x.*", "GitHub.com", "github.com.", " github.com", "github.com:443", "https://github.com", "10.0.0.1", "[::1]", "a b.example", "b\u00fccher.example"} {
+		err := policy.CheckRules([]policy.Rule{{Host: "*"}, {Host: host}})
+		if !errors.Is(err, sandbox.ErrInvalid) || !strings.Contains(err.Error(), "rule 1") {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
 }

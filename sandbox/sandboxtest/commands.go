@@ -42,6 +42,13 @@ type Commands struct {
 	// as long as it lives. Once the file is there, the command writes "ready" to its output and then
 	// runs until it is asked to end.
 	Escape func(path string) []string
+	// Reach connects to a host, as for HTTPS, and ends with code 0 where it was
+	// let through and another where it was not. The hosts are below
+	// example.com and example.org; the driver's test sees to it that there is somebody to be reached.
+	Reach func(host string) []string
+	// Reaching does what Reach does over and over, several times a second,
+	// and writes the file at path anew whenever it was let through. It runs until it is asked to end.
+	Reaching func(host, path string) []string
 }
 
 // ShellCommands are the commands as scripts for a POSIX shell, which shell

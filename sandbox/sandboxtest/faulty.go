@@ -15,13 +15,14 @@ type Method string
 
 // The methods that can go wrong.
 const (
-	Create  Method = "Create"
-	Inspect Method = "Inspect"
-	Attach  Method = "Attach"
-	Destroy Method = "Destroy"
-	List    Method = "List"    // of a sandbox.Lister
-	Reap    Method = "Reap"    // of a sandbox.Reaper
-	Measure Method = "Measure" // of a sandbox.Measurer
+	Create   Method = "Create"
+	Inspect  Method = "Inspect"
+	Attach   Method = "Attach"
+	Destroy  Method = "Destroy"
+	List     Method = "List"     // of a sandbox.Lister
+	Reap     Method = "Reap"     // of a sandbox.Reaper
+	Measure  Method = "Measure"  // of a sandbox.Measurer
+	Restrict Method = "Restrict" // of a sandbox.Guard
 )
 
 // Call is one call of a provider.
@@ -65,7 +66,7 @@ var errNoReply = errors.New("sandboxtest: no reply from the provider")
 // one at a time, in the order of Call.Seq, before anything is done. script
 // must not wait for anything; a channel does the waiting. A nil script never faults.
 //
-// What is a [sandbox.Lister], [sandbox.Reaper] or [sandbox.Measurer] still is, and has faults there
+// What is a [sandbox.Lister], [sandbox.Reaper], [sandbox.Measurer] or [sandbox.Guard] still is, and has faults there
 // too; other powers of p are not passed on. The handles are p's own.
 func Faulty(p sandbox.Provider, script func(Call) Fault) sandbox.Provider {
 	return &faulty{Provider: p, script: script, nth: map[Method]int{}}
@@ -210,7 +211,7 @@ func one[A any](ctx context.Context, t Fault, method Method, ref sandbox.Ref, ca
 	return answer, err
 }
 
-// As passes on the powers of a provider to list, to reap and to measure.
+// As passes on the powers of a provider to list, to reap, to measure and to restrict.
 func (f *faulty) As(target any) bool {
 	switch power := target.(type) {
 	case *sandbox.Lister:
@@ -229,6 +230,12 @@ func (f *faulty) As(target any) bool {
 		inner, has := sandbox.As[sandbox.Measurer](f.Provider)
 		if has {
 			*power = faultyMeasurer{f, inner}
+		}
+		return has
+	case *sandbox.Guard:
+		inner, has := sandbox.As[sandbox.Guard](f.Provider)
+		if has {
+			*power = faultyGuard{f, inner}
 		}
 		return has
 	}
@@ -284,4 +291,13 @@ type faultyMeasurer struct {
 
 func (f faultyMeasurer) Measure(ctx context.Context, ref sandbox.Ref) (int64, error) {
 	return one(ctx, f.ask(Measure, ref), Measure, ref, func() (int64, error) { return f.inner.Measure(ctx, ref) }, nil)
+}
+
+type faultyGuard struct {
+	*faulty
+	inner sandbox.Guard
+}
+
+func (f faultyGuard) Restrict(ctx context.Context, ref sandbox.Ref, rules []sandbox.EgressRule) (string, error) {
+	return one(ctx, f.ask(Restrict, ref), Restrict, ref, func() (string, error) { return f.inner.Restrict(ctx, ref, rules) }, nil)
 }

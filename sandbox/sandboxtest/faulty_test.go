@@ -46,7 +46,7 @@ func TestFaultlessKeepsThePromises(t *testing.T) {
 			Cat:      func() []string { return []string{"cat"} },
 			ReadFile: func(path string) []string { return []string{"cat", path} },
 		},
-		Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+		Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Guards: true,
 	})
 }
 
@@ -219,6 +219,9 @@ func TestFaultyPassesOnPowers(t *testing.T) {
 	}
 	if _, has := sandbox.As[sandbox.Measurer](sandboxtest.Faulty(struct{ sandbox.Provider }{}, nil)); has {
 		t.Error("a provider that can't measure can")
+	}
+	if _, has := sandbox.As[sandbox.Guard](sandboxtest.Faulty(struct{ sandbox.Provider }{}, nil)); has {
+		t.Error("a provider that can't restrict can")
 	}
 	boxes := new(unnamed)
 	p := sandboxtest.Faulty(boxes, func(c sandboxtest.Call) sandboxtest.Fault {

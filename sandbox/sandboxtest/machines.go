@@ -28,6 +28,25 @@ var machineChecks = []check{
 			e.fatalf("is a Measurer: %v", ok)
 		}
 	}},
+	{"Network", "the Caps say that networks can be restricted exactly where they can; a provider that can't refuses with ErrUnsupported, whatever the rules", func(e *env) {
+		if guarded := e.Info().Caps.Egress == sandbox.EgressGuarded; guarded != e.opts.Guards {
+			e.fatalf("Caps.Egress is %d", e.Info().Caps.Egress)
+		}
+		g, ok := sandbox.As[sandbox.Guard](e.Provider)
+		switch {
+		case !ok && e.opts.Guards:
+			e.fatalf("the provider is no Guard, though Options.Guards says so")
+		case ok && !e.opts.Guards:
+			m := e.create(e.newName())
+			for _, rules := range [][]sandbox.EgressRule{nil, allow("*")} {
+				token, err := g.Restrict(e.deadline(), m.Ref, rules)
+				e.is(err, "restrict", sandbox.ErrUnsupported)
+				if token != "" {
+					e.fatalf("it refuses, and answers with the token %q", token)
+				}
+			}
+		}
+	}},
 	{"Create", "Create answers with a whole Ref, and says that the machine is new", func(e *env) {
 		name := e.newName()
 		m := e.create(name)

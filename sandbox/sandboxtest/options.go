@@ -37,6 +37,9 @@ type Options struct {
 	// Measures: the provider is a Measurer, and its machines' files can have
 	// holes where there is a Shell to make them. Otherwise As must not find one.
 	Measures bool
+	// Guards: the provider restricts networks, and the Caps say so. Otherwise
+	// they must not, and a Guard that As finds must refuse every machine.
+	Guards bool
 	// ProcessesSeeFiles: processes and the FS work on the same files.
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.

@@ -91,6 +91,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Lists", opts.Lists, listChecks},
 		{"Reaps", opts.Reaps, reapChecks},
 		{"Measures", opts.Measures, measureChecks},
+		{"Network", opts.Guards, networkChecks},
 	} {
 		if !g.has {
 			continue

@@ -56,6 +56,7 @@ func allBroken(t *testing.T) map[string]brokenProvider {
 	if unconfined(t).Info().Caps.Limits&sandbox.LimitTreeProcesses != 0 {
 		maps.Copy(all, brokenTreeLimits)
 	}
+	maps.Copy(all, brokenRefusals)
 	return all
 }
 

@@ -12,13 +12,14 @@ import (
 // provider is a provider of which some methods are replaced.
 type provider struct {
 	sandbox.Provider
-	create  func(context.Context, sandbox.CreateRequest) (sandbox.Machine, error)
-	inspect func(context.Context, sandbox.Ref) ([]sandbox.Found, error)
-	attach  func(context.Context, sandbox.Ref) (sandbox.Sandbox, error)
-	destroy func(context.Context, sandbox.Ref) error
-	list    func(context.Context, string) iter.Seq2[sandbox.Listed, error]
-	reap    func(context.Context, sandbox.Ref, string) error
-	measure func(context.Context, sandbox.Ref) (int64, error)
+	create   func(context.Context, sandbox.CreateRequest) (sandbox.Machine, error)
+	inspect  func(context.Context, sandbox.Ref) ([]sandbox.Found, error)
+	attach   func(context.Context, sandbox.Ref) (sandbox.Sandbox, error)
+	destroy  func(context.Context, sandbox.Ref) error
+	list     func(context.Context, string) iter.Seq2[sandbox.Listed, error]
+	reap     func(context.Context, sandbox.Ref, string) error
+	measure  func(context.Context, sandbox.Ref) (int64, error)
+	restrict func(context.Context, sandbox.Ref, []sandbox.EgressRule) (string, error)
 }
 
 func (p *provider) As(target any) (ok bool) {
@@ -34,6 +35,10 @@ func (p *provider) As(target any) (ok bool) {
 	case *sandbox.Measurer:
 		if *t, ok = sandbox.As[sandbox.Measurer](p.Provider); p.measure != nil {
 			*t = measurer(p.measure)
+		}
+	case *sandbox.Guard:
+		if *t, ok = sandbox.As[sandbox.Guard](p.Provider); p.restrict != nil {
+			*t, ok = guard(p.restrict), true
 		}
 	}
 	return ok
@@ -52,6 +57,12 @@ func (r reaper) Reap(ctx context.Context, ref sandbox.Ref, tag string) error { r
 type measurer func(context.Context, sandbox.Ref) (int64, error)
 
 func (m measurer) Measure(ctx context.Context, ref sandbox.Ref) (int64, error) { return m(ctx, ref) }
+
+type guard func(context.Context, sandbox.Ref, []sandbox.EgressRule) (string, error)
+
+func (g guard) Restrict(ctx context.Context, ref sandbox.Ref, rules []sandbox.EgressRule) (string, error) {
+	return g(ctx, ref, rules)
+}
 
 func (p *provider) Create(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
 	if p.create != nil {
