@@ -45,6 +45,21 @@
 // see [Config].Cgroup. All others are refused. Unconfined, who has root's privileges can raise every one of them, and a
 // program with privileges of its own, such as sudo, is not started with any.
 //
+// What a file was when it was read: its ETag is made of what the kernel keeps
+// of it, its number, its size and its times. The kernel's clock goes in ticks
+// of some milliseconds, so the ETag of a file that a process has written in this very tick is told once
+// that is over; a file written through an FS has an exact time and need not wait. Where
+// a file system keeps whole seconds, a file has no ETag while it is younger than two. What a
+// process writes through a mapping of its memory the kernel may notice late.
+//
+// Who writes with [sandbox.CreateOptions].IfMatch holds a lock while it looks and replaces, and
+// every other Create, Rename and Remove of a file through an FS waits for that. Processes don't: what they write at
+// this very moment may be replaced. The locks are files in the root directory. Confined,
+// nothing inside can see them, and so nothing can hold up a writer or pass for one; locks on the sandbox's own
+// files and directories play no part. They hold between all handles, providers and processes
+// of the host that share the root directory: a folder that is bound by providers of different roots is not
+// protected from one by the other.
+//
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.
 //
