@@ -31,7 +31,8 @@ type Config struct {
 	// tmpfs since 6.3). There must be as many as machines at a time. Zero: all run as the host's own user.
 	//
 	// On disk all files belong to the host's own user, whichever id a machine has, so
-	// that a root directory can be used with UIDs and without. Of what is bound,
+	// that a root directory can be used with UIDs and without; and so Root must stay closed to all others,
+	// as it is made: a program in it may be set-user-id, and be root's. Of what is bound,
 	// the host's own files are the machine's; where a file system can't be mounted so, as
 	// with FUSE, the machine's user must be let into it by its own means (allow_other).
 	UIDs UIDRange

@@ -164,8 +164,10 @@ func (p procfs) cleared(at string) bool {
 	if err != nil || len(f) < 49 {
 		return true
 	}
-	start, end := string(f[47]), string(f[48]) // of its environment, in its memory
-	return start == end && end != "0"
+	// While a program is executed the environment is empty for a moment. Where
+	// its code is becomes known only when all else is.
+	code, start, end := string(f[23]), string(f[47]), string(f[48])
+	return code != "0" && start == end && end != "0"
 }
 
 // unknown reports whether an error of /proc says neither that there is no such

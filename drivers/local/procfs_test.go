@@ -144,3 +144,19 @@ func TestMarkedWhileItExecutes(t *testing.T) {
 	}
 	t.Logf("%d times it was executing", executing)
 }
+
+// One that was started with an empty environment surely has no mark.
+func TestMarkOfWhatHasNoEnvironment(t *testing.T) {
+	fs := hostProc(t)
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = []string{}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	eventually(t, "it is known to have no mark", func() bool {
+		has, err := fs.marked(stat{pid: cmd.Process.Pid}, []string{"MARK=abc"})
+		return !has && err == nil
+	})
+}

@@ -67,19 +67,22 @@ var brokenLimits = map[string]brokenProvider{
 			}}, nil
 		}
 	})},
-	"forgets the memory":        {"Limits/Memory", limited(func(c *sandbox.Cmd) { c.Limits.ProcessMemory = 0 })},
-	"forgets the size of files": {"Limits/FileSize", limited(func(c *sandbox.Cmd) { c.Limits.ProcessFileSize = 0 })},
+	"forgets a tree's memory": {"Limits/TreeMemory", forgets(sandbox.LimitTreeMemory, func(c *sandbox.Cmd) { c.Limits.TreeMemory = 0 })},
+	"gives each as much memory as all": {"Limits/TreeMemory", forgets(sandbox.LimitTreeMemory, func(c *sandbox.Cmd) {
+		c.Limits.ProcessMemory, c.Limits.TreeMemory = c.Limits.TreeMemory, 0
+	})},
+	"forgets a tree's processors": {"Limits/TreeCPU", forgets(sandbox.LimitTreeCPU, func(c *sandbox.Cmd) { c.Limits.TreeCPU = 0 })},
+	"forgets the memory":          {"Limits/Memory", limited(func(c *sandbox.Cmd) { c.Limits.ProcessMemory = 0 })},
+	"forgets the size of files":   {"Limits/FileSize", limited(func(c *sandbox.Cmd) { c.Limits.ProcessFileSize = 0 })},
 }
 
 // brokenTreeLimits are those that need a provider which holds TreeProcesses.
 var brokenTreeLimits = map[string]brokenProvider{
 	"forgets how many there are": {"Limits/TreeProcesses", limited(func(c *sandbox.Cmd) { c.Limits.TreeProcesses = 0 })},
 	"has room for half":          {"Limits/TreeProcesses", limited(func(c *sandbox.Cmd) { c.Limits.TreeProcesses /= 2 })},
-	"counts a tree for a user": {"Limits/UserProcesses", func(p sandbox.Provider) *provider {
-		q := limited(func(c *sandbox.Cmd) { c.Limits.TreeProcesses, c.Limits.UserProcesses = c.Limits.UserProcesses, 0 })(p)
-		q.Provider = claiming{p, p.Info().Caps.Limits | sandbox.LimitUserProcesses}
-		return q
-	}},
+	"counts a tree for a user": {"Limits/UserProcesses", forgets(sandbox.LimitUserProcesses, func(c *sandbox.Cmd) {
+		c.Limits.TreeProcesses, c.Limits.UserProcesses = c.Limits.UserProcesses, 0
+	})},
 	"is of no use after a fork bomb": {"Limits/Fork", func(p sandbox.Provider) *provider {
 		var bombed atomic.Bool
 		return limited(func(c *sandbox.Cmd) {
@@ -103,6 +106,15 @@ func (c claiming) Info() sandbox.Info {
 	i := c.Provider.Info()
 	i.Caps.Limits = c.limits
 	return i
+}
+
+// forgets is a provider that claims to hold a limit too, and changes every command instead.
+func forgets(l sandbox.LimitSet, change func(*sandbox.Cmd)) func(sandbox.Provider) *provider {
+	return func(p sandbox.Provider) *provider {
+		q := limited(change)(p)
+		q.Provider = claiming{p, p.Info().Caps.Limits | l}
+		return q
+	}
 }
 
 // limited changes every command before it is started.

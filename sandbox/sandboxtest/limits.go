@@ -40,6 +40,19 @@ func (e *env) crowd(n int, l sandbox.Limits) sandbox.Cmd {
 	return sandbox.Cmd{Argv: append(e.script(crowd), "sh", fmt.Sprint(n)), Limits: l, KillGrace: grace}
 }
 
+// childrenTime reads, in what the shell's times writes, the processor time of its children.
+func childrenTime(text string) (sum time.Duration, err error) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, f := range strings.Fields(lines[len(lines)-1]) {
+		d, err := time.ParseDuration(f)
+		if err != nil {
+			return 0, err
+		}
+		sum += d
+	}
+	return sum, nil
+}
+
 // alone ends the check where a command can start n processes beside itself.
 func (b *box) alone(n int, l sandbox.Limits, what string) {
 	b.e.Helper()
@@ -195,6 +208,39 @@ var limitChecks = []check{
 			`i=0; while test $i -lt 15; do (setsid sleep 1000 </dev/null >/dev/null 2>&1 &) || exit 9; i=$((i + 1)); done; echo all`)})
 		if strings.Contains(r.stdout, "all") || r.exit.Code == 0 {
 			e.fatalf("what leaves its session is not counted: %+v", r)
+		}
+	}},
+	{"TreeMemory", "a command and all it has started never have more than TreeMemory together: with more some are ended", func(e *env) {
+		if !e.holds(sandbox.LimitTreeMemory) {
+			return
+		}
+		b := e.box()
+		const hold = `hold() { awk 'BEGIN { s = "x"; for (i = 0; i < 27; i++) s = s s; system("sleep 1"); print "kept" }'; }; ` // 128 MiB each, and as much again while it grows
+		limits := sandbox.Limits{TreeMemory: 230 << 20}
+		for range 2 {
+			if r := b.run(sandbox.Cmd{Argv: e.script(hold + "hold"), Limits: limits}); r.stdout != "kept\n" {
+				e.fatalf("one that stays below: %+v", r)
+			}
+		}
+		if r := b.run(sandbox.Cmd{Argv: e.script(hold + "hold & hold & wait")}); r.stdout != "kept\nkept\n" {
+			e.fatalf("two without a limit: %+v", r)
+		}
+		if r := b.run(sandbox.Cmd{Argv: e.script(hold + "hold & hold & wait"), Limits: limits}); strings.Count(r.stdout, "kept") > 1 {
+			e.fatalf("two, each below: %+v", r)
+		}
+	}},
+	{"TreeCPU", "a command and all it has started never use more than TreeCPU of processors at a time: it makes them slower, and ends nothing", func(e *env) {
+		if !e.holds(sandbox.LimitTreeCPU) {
+			return
+		}
+		r := e.box().run(sandbox.Cmd{Limits: sandbox.Limits{TreeCPU: 100}, Argv: e.script(
+			`(while :; do :; done) & p=$!; (while :; do :; done) & q=$!; sleep 3; kill $p $q; wait; times`)})
+		used, err := childrenTime(r.stdout)
+		if err != nil || r.exit.Code != 0 {
+			e.fatalf("%+v, %v", r, err)
+		}
+		if used > 600*time.Millisecond { // twice as much as in three seconds and nothing else
+			e.fatalf("a tenth of a processor was %v in three seconds", used)
 		}
 	}},
 	{"UserProcesses", "UserProcesses counts what the command's user runs in this sandbox, whatever has started it, and nothing elsewhere", func(e *env) {
