@@ -54,6 +54,27 @@ func TestNoSignalsToTheHost(t *testing.T) {
 	}
 }
 
+// A machine's init can't be disowned: what runs in the machine may write to its
+// memory, as to that of any process there, and make its environment another. Who looks from outside
+// knows it all the same, and ends all that runs with it.
+func TestInitCantBeDisowned(t *testing.T) {
+	root := t.TempDir()
+	a, b := openAt(t, root, false), openAt(t, root, false)
+	ref := create(t, a, "m-g1")
+	sb := attach(t, a, ref)
+	runs := start(t, sb, sandbox.Cmd{}, "echo ready; exec sleep 1000")
+	t.Logf("the environment of the init is overwritten: %s", tool(t, sb)("forge"))
+	if found, err := b.Inspect(deadline(t), ref); err != nil || len(found) != 1 || found[0].Status != sandbox.StatusRunning {
+		t.Errorf("to another process of the host it is %v, %v", found, err)
+	}
+	if err := b.Destroy(deadline(t), ref); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, runs); exit.Code != 137 {
+		t.Errorf("what ran in it: %+v", exit)
+	}
+}
+
 // The environment of the host's process is not that of a sandbox, and neither
 // is it found in /proc, of the command's own process or of bubblewrap's before it (spec 9.4).
 func TestNoHostEnvironment(t *testing.T) {

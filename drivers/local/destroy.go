@@ -89,7 +89,7 @@ func (p *Provider) bury(path string) error {
 		ours = m.end()
 	}
 	if p.confined {
-		i, err := readInit(p.host, path, rec.Incarnation)
+		i, err := readInit(p.host, path)
 		if err == nil && i != nil {
 			err = i.kill(p.host)
 		}

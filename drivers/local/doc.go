@@ -6,11 +6,22 @@
 // own files and nothing else of the host, and all processes of a machine see
 // each other. The working directory is /workspace, what a handle binds
 // appears below /workspace-agent, or as /workspace itself, for the processes of that handle, /tmp is
-// the machine's own and lasts as long as it does. The network is the host's. No program
+// the machine's own and lasts as long as it does. No program
 // gives them privileges (no-new-privs), and a filter (seccomp) denies the system calls that no work
 // in a sandbox needs: to mount, to make or enter namespaces, to look into other processes, to load
 // code into the kernel, to set the clock and such. There are filters for amd64 and arm64; on others
 // sandboxes can't be confined.
+//
+// What confinement promises, and what
+// it does not, is in docs/threat-model.md, with the tests that show it.
+//
+// The network is the host's, until [Provider.Restrict] gives a machine rules. From then on
+// it has a network of its own, of which its processes share the loopback; what the rules
+// allow is reached through a proxy at 127.0.0.1:3128, which http_proxy, https_proxy, all_proxy and the
+// same in capitals name, and by nothing else: a program that knows no proxy reaches
+// nobody. The proxy resolves names, checks what it is about to connect to, and takes HTTP and CONNECT; it
+// opens no TLS. It ends with the process that attached the machine first. Other rules
+// end what runs in the machine. All this needs CAP_SYS_ADMIN, as root has; without it, and unconfined, Restrict is sandbox.ErrUnsupported.
 //
 // Unconfined ([Config].Unconfined), processes are ordinary processes of the
 // host and paths are the host's: to run a command is to have access to the

@@ -47,11 +47,14 @@ type initProc struct {
 	exited chan struct{} // closed when it is gone, and all with it
 }
 
-// initRecord says, in the machine's directory, which process is its init.
+// initRecord says, in the machine's directory, which process is its init. It is
+// known by nothing that it could be robbed of from inside: what runs in the machine has its user id,
+// and may write to its memory, where its environment is too.
 type initRecord struct {
 	PID     int    `json:"pid"`
 	Start   uint64 `json:"start"`
 	UID     int    `json:"uid,omitempty"`
+	Boot    string `json:"boot"` // of the host, which starts its ids and times anew
 	Network string `json:"network,omitempty"`
 }
 
@@ -126,16 +129,17 @@ func (i *initProc) open(dir, bwrap string) (err error) {
 }
 
 // readInit finds the init that the machine in dir has, or nil.
-func readInit(host procfs, dir string, incarnation sandbox.Incarnation) (*initProc, error) {
-	i, err := recordedInit(dir)
-	if err != nil || i == nil || !i.alive(host) || !host.carries(stat{pid: i.pid}, machineVar+"="+string(incarnation)) {
+func readInit(host procfs, dir string) (*initProc, error) {
+	i, err := recordedInit(host, dir)
+	if err != nil || i == nil || !i.alive(host) {
 		return nil, err
 	}
 	return i, nil
 }
 
-// recordedInit reads which process was the init of the machine in dir, the latest it had, or nil.
-func recordedInit(dir string) (*initProc, error) {
+// recordedInit reads which process was the init of the machine in dir, the
+// latest it had since the host was started, or nil.
+func recordedInit(host procfs, dir string) (*initProc, error) {
 	b, err := os.ReadFile(filepath.Join(dir, initFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -144,7 +148,7 @@ func recordedInit(dir string) (*initProc, error) {
 		return nil, err
 	}
 	var r initRecord
-	if json.Unmarshal(b, &r) != nil {
+	if json.Unmarshal(b, &r) != nil || r.Boot != "" && r.Boot != host.boot() {
 		return nil, nil
 	}
 	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}, nil
@@ -178,7 +182,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}
 	if err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Network: i.network})
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Boot: p.host.boot(), Network: i.network})
 	}
 	if err != nil {
 		i.close()

@@ -75,7 +75,7 @@ func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Foun
 	if err != nil || absent || ref.Incarnation != "" && ref.Incarnation != rec.Incarnation {
 		return found, err
 	}
-	status, err := p.status(p.dir(ref.Name), rec.Incarnation)
+	status, err := p.status(p.dir(ref.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +83,11 @@ func (p *Provider) Inspect(ctx context.Context, ref sandbox.Ref) ([]sandbox.Foun
 }
 
 // status says whether the machine in dir runs. Unconfined there is nothing that could sleep.
-func (p *Provider) status(dir string, incarnation sandbox.Incarnation) (sandbox.Status, error) {
+func (p *Provider) status(dir string) (sandbox.Status, error) {
 	if !p.confined {
 		return sandbox.StatusRunning, nil
 	}
-	i, err := readInit(p.host, dir, incarnation)
+	i, err := readInit(p.host, dir)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return sandbox.StatusUnknown, err

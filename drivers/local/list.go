@@ -68,7 +68,7 @@ func (p *Provider) listed(dir, entry string) (sandbox.Listed, bool) {
 	machine, _, _ := strings.Cut(entry, "@")
 	status := sandbox.StatusFailed
 	if dir == machinesDir {
-		if status, err = p.status(path, rec.Incarnation); err != nil {
+		if status, err = p.status(path); err != nil {
 			status = sandbox.StatusUnknown
 		}
 	}

@@ -112,13 +112,13 @@ func (p *Provider) restrict(m sandbox.Ref, n network) error {
 			return err
 		}
 	}
-	return p.endOther(dir, m.Incarnation, n.Token)
+	return p.endOther(dir, n.Token)
 }
 
 // endOther ends the machine's init, with all that runs there, if it has other
 // rules than those of token. The machine's lock is held.
-func (p *Provider) endOther(dir string, incarnation sandbox.Incarnation, token string) error {
-	i, err := readInit(p.host, dir, incarnation)
+func (p *Provider) endOther(dir, token string) error {
+	i, err := readInit(p.host, dir)
 	if err != nil || i == nil || i.network == token {
 		return err
 	}

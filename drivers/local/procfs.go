@@ -294,6 +294,13 @@ func (p procfs) kill(all []stat) {
 	}
 }
 
+// boot is another after each start of the host; empty where that can't be read.
+func (p procfs) boot() string {
+	var buf [64]byte
+	b, _ := p.read("sys/kernel/random/boot_id", buf[:])
+	return string(bytes.TrimSpace(b))
+}
+
 // lastPid is the id that the host gave out last.
 func (p procfs) lastPid() (int, error) {
 	var buf [128]byte

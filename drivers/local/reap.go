@@ -98,7 +98,7 @@ func (p *Provider) startedHere(incarnation sandbox.Incarnation, tag string) []*p
 // reapConfined kills what has the tag in its seal, in the machine's own
 // /proc. Its init stays: it has no seal.
 func (p *Provider) reapConfined(ctx context.Context, dir string, incarnation sandbox.Incarnation, tag string) error {
-	init, err := p.runningInit(dir, incarnation)
+	init, err := p.runningInit(dir)
 	if err != nil || init == nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (p *Provider) reapConfined(ctx context.Context, dir string, incarnation san
 
 // runningInit returns the machine's init with its /proc, for looking only, or
 // nil where none runs. One that is about to end is waited for.
-func (p *Provider) runningInit(dir string, incarnation sandbox.Incarnation) (*initProc, error) {
-	i, err := recordedInit(dir)
+func (p *Provider) runningInit(dir string) (*initProc, error) {
+	i, err := recordedInit(p.host, dir)
 	if i == nil || err != nil {
 		return nil, err
 	}
@@ -143,9 +143,9 @@ func (p *Provider) runningInit(dir string, incarnation sandbox.Incarnation) (*in
 		}
 	}
 	i.fs, err = openProcfs(fmt.Sprintf("/proc/%d/root/proc", i.pid))
-	if i.gone(p.host) || !p.host.carries(stat{pid: i.pid}, machineVar+"="+string(incarnation)) {
+	if i.gone(p.host) {
 		i.close()
-		return nil, nil // it has ended meanwhile, or the record is from before the host was restarted
+		return nil, nil // it has ended meanwhile
 	}
 	if err != nil {
 		i.close()

@@ -168,10 +168,10 @@ func (p *Provider) findInit(m *machine) (*initProc, error) {
 		return nil, err
 	}
 	// A Restrict that was broken off has left one with other rules.
-	if err := p.endOther(m.dir, m.rec.Incarnation, n.token()); err != nil {
+	if err := p.endOther(m.dir, n.token()); err != nil {
 		return nil, err
 	}
-	i, err := readInit(p.host, m.dir, m.rec.Incarnation)
+	i, err := readInit(p.host, m.dir)
 	if err != nil {
 		return nil, err
 	}
