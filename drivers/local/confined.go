@@ -22,8 +22,12 @@ import (
 // Bubblewrap's monitor stays outside as its parent. It tells first the
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
-func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
-	args, err := argFile(h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour))
+func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File, script *os.File) (func() (outcome, error), error) {
+	view := h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour)
+	if script != nil {
+		view = append([]string{"--file", "9", insideScript}, view...)
+	}
+	args, err := argFile(view)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +50,14 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	p.began = time.Now()
 	err = h.p.joined(ctx, h.m, func(i *initProc) (err error) {
 		init = i
+		files := append(stdio, args, tell, held, i.parent, i.user, i.pids)
+		if script != nil {
+			files = append(files, script)
+		}
 		monitor, err = spawn(h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--",
-		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids))
+		}, argv...), marks(h.m, p), files)
 		return err
 	})
 	if err != nil {

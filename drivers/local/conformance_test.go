@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	for name, unconfined := range map[string]bool{"Confined": false, "Unconfined": true} {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return open(t, unconfined) }, &sandboxtest.Options{
-				Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
+				Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true,
 				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 			})
 		})

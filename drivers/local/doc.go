@@ -32,6 +32,10 @@
 // by its environment and its parents alone, and Reap of such a tag is an error
 // for as long as the machine lasts.
 //
+// A script ([sandbox.Cmd].Script) is read by /bin/sh, from a file that is its
+// own: confined in the root directory of the process, which only that has,
+// unconfined in the machine's directory, until the process has ended. What it runs has nothing of it open.
+//
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.
 //

@@ -155,13 +155,20 @@ func orWorkdir(dir string) string {
 	return dir
 }
 
-// base is the environment every process has.
-func (h *handle) base(p *process, dir string) (first, last []string) {
-	first = []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=dumb"}
+// environment is what p has for its environment. A confined process is found
+// by its seal, so that nothing need be left where it is to be cleared.
+func (h *handle) environment(p *process, c sandbox.Cmd, dir string) []string {
+	switch {
+	case c.ClearEnv && h.p.confined:
+		return environ(c.Env)
+	case c.ClearEnv:
+		return environ(c.Env, marks(h.m, p))
+	}
+	first := []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=dumb"}
 	if !h.p.confined {
 		first = append(first, "TMPDIR="+filepath.Join(h.m.dir, tempDir), "PWD="+dir)
 	}
-	return first, marks(h.m, p)
+	return environ(first, h.m.rec.Spec.Env, c.Env, marks(h.m, p))
 }
 
 func (h *handle) Close() error {

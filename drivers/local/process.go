@@ -28,6 +28,7 @@ type process struct {
 	out      output
 	input    *os.File       // what is fed to it; nil where nothing is
 	pipes    []*pipe        // its outputs
+	script   string         // the file that holds its script, where it is one that must be removed
 	forget   func(*process) // called once nothing of it lives any more
 
 	mu      sync.Mutex
@@ -93,6 +94,7 @@ func (p *process) supervise(wait func() (outcome, error)) {
 		p.stop(sandbox.ExitUnknown)
 	}
 	p.untimed()
+	p.dropScript()
 	p.drain()
 	p.disconnect()
 	if p.err != nil {

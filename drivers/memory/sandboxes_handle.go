@@ -95,9 +95,13 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 		cancel(err)
 		return nil, fmt.Errorf("memory: start %s: %w", c.Argv[0], err)
 	}
+	first := h.m.spec.Env
+	if c.ClearEnv {
+		first = nil
+	}
 	cmd := &Command{
 		Argv:   slices.Clone(c.Argv),
-		Env:    mergeEnv(h.m.spec.Env, c.Env),
+		Env:    mergeEnv(first, c.Env),
 		Dir:    dir,
 		Stdin:  newBoxStdin(own.Done(), c.Stdin),
 		Stdout: boxStream{p.out, sandbox.Stdout},

@@ -16,8 +16,10 @@ type Options struct {
 	// Where all are nil, Start must answer ErrUnsupported.
 	Commands Commands
 	// Shell is what is put before a script to have a POSIX shell read it,
-	// such as {"sh", "-c"}. Scripts use sleep, cat, awk, ln and dd beside what is built in. nil = no shell.
+	// such as {"sh", "-c"}. Scripts use sleep, cat, awk, ln, dd, env and stty beside what is built in. nil = no shell.
 	Shell []string
+	// Scripts: Cmd.Script is read by a shell such as Shell. Otherwise Start must answer ErrUnsupported to it.
+	Scripts bool
 	// Binds: the sandbox is a Binder. Otherwise As must not find one.
 	Binds bool
 	// BindsWorkdir: a directory can be bound at the working directory, and the Caps say so. Otherwise they must not.

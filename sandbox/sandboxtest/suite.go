@@ -13,7 +13,7 @@
 //			return p
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-//			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
+//			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true, ProcessesSeeFiles: true,
 //			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 //		})
 //	}
@@ -60,6 +60,8 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Output", true, outputChecks},
 		{"Stops", true, stopChecks},
 		{"Shell", opts.Shell != nil, shellChecks},
+		{"Scripts", opts.Scripts, scriptChecks},
+		{"Environment", opts.Commands.Env != nil, environmentChecks},
 		{"Binds", opts.Binds, bindChecks},
 		{"Workdir", opts.BindsWorkdir, workdirChecks},
 		{"BoundFiles", opts.BindsWorkdir, inBoundWorkdir(fileChecks)},

@@ -27,7 +27,7 @@ func TestOn(t *testing.T) {
 		return allBroken()[name].of(unconfined(t))
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
+		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true,
 		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
 	})
 }
@@ -46,6 +46,7 @@ func allBroken() map[string]brokenProvider {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenPowers)
 	maps.Copy(all, brokenMeasures)
+	maps.Copy(all, brokenScripts)
 	return all
 }
 
