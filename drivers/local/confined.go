@@ -109,6 +109,7 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 	if err != nil {
 		return c.failed(ctx, errors.New("it ended while it was being set up"))
 	}
+	c.p.hostPID = pid
 	c.p.kin = &tree{
 		fs: c.machine, mark: []string{processVar + "=" + c.p.id}, sealed: c.machine.sealed(func(id, _ string) bool { return id == c.p.id }),
 		pid: inside, birth: c.p.began, reaped: c.p.isReaped,

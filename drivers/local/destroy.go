@@ -104,6 +104,7 @@ func (p *Provider) bury(path string) error {
 		p.release(m)
 		m.forget()
 	}
+	p.past.drop(rec.Incarnation)
 	for _, dir := range []string{workDir, tempDir, bindDir} {
 		if err := removeTree(filepath.Join(path, dir)); err != nil {
 			return err

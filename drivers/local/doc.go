@@ -19,6 +19,12 @@
 // it ends; unconfined ones that are Detached, or whose host process was
 // killed, run on until their machine is destroyed.
 //
+// Processes are found again ([sandbox.ProcessLister]) by every handle of this
+// process of the host, while they run and, of each machine the last 64, for ten minutes after.
+// Of those that another process of the host has started, perhaps a dead one, what is Detached
+// and runs is found: a small file in the machine's directory says which it is. It can be waited for and ended; its
+// outcome, and what it writes, only who started it could tell, and so both are ErrLost. Who writes to a dead process is sent SIGPIPE.
+//
 // Whose a process is: [Provider.Reap] ends what was started with a tag
 // ([sandbox.Cmd].Tag), by whichever process of the host. Confined, nothing
 // can shake its tag off: it is in the root directory that a process has for

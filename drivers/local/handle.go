@@ -30,9 +30,10 @@ type handle struct {
 }
 
 var (
-	_ sandbox.Sandbox   = (*handle)(nil)
-	_ sandbox.Binder    = (*handle)(nil)
-	_ sandbox.Symlinker = (*handle)(nil)
+	_ sandbox.Sandbox       = (*handle)(nil)
+	_ sandbox.Binder        = (*handle)(nil)
+	_ sandbox.Symlinker     = (*handle)(nil)
+	_ sandbox.ProcessLister = (*handle)(nil)
 )
 
 func newHandle(p *Provider, m *machine) (*handle, error) {
@@ -131,6 +132,8 @@ func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
 			return nil, err
 		}
 	}
+	h.m.hasStarted(p)
+	h.record(p)
 	p.watch(ctx, c.Timeout)
 	if !p.detached {
 		h.procMu.Lock()

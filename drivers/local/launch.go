@@ -104,6 +104,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
 	}
+	p.hostPID = proc.Pid
 	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped}
 	return func() (outcome, error) {
 		state, err := proc.Wait()

@@ -25,6 +25,8 @@ type Provider struct {
 	host     procfs
 	log      *slog.Logger
 
+	past past
+
 	mu       sync.Mutex
 	closed   bool
 	machines map[sandbox.Incarnation]*machine
@@ -49,6 +51,7 @@ func New(c Config) (*Provider, error) {
 	p := &Provider{
 		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, log: c.Log,
 		machines: map[sandbox.Incarnation]*machine{},
+		past:     past{of: map[sandbox.Incarnation][]*bygone{}},
 	}
 	var err error
 	if p.hostID, err = hostID(c.Root); err != nil {
@@ -133,6 +136,7 @@ func (p *Provider) Close() error {
 		p.release(m)
 		m.forget()
 	}
+	p.past.close()
 	return nil
 }
 

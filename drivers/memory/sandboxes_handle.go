@@ -26,9 +26,10 @@ type boxHandle struct {
 }
 
 var (
-	_ sandbox.Sandbox   = (*boxHandle)(nil)
-	_ sandbox.Binder    = (*boxHandle)(nil)
-	_ sandbox.Symlinker = (*boxHandle)(nil)
+	_ sandbox.Sandbox       = (*boxHandle)(nil)
+	_ sandbox.Binder        = (*boxHandle)(nil)
+	_ sandbox.Symlinker     = (*boxHandle)(nil)
+	_ sandbox.ProcessLister = (*boxHandle)(nil)
 )
 
 func newBoxHandle(s *Sandboxes, m *boxMachine) *boxHandle {
@@ -75,6 +76,7 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &boxProcess{
+		argv:     slices.Clone(c.Argv),
 		tag:      c.Tag,
 		detached: c.Detached,
 		grace:    grace,
@@ -89,6 +91,7 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 		defer h.s.mu.Unlock()
 		delete(h.procs, p)
 		delete(h.m.procs, p)
+		h.m.remember(p)
 	}
 	handler, view, err := h.enter(p, c.Argv[0])
 	if err != nil {

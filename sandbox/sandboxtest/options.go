@@ -37,6 +37,8 @@ type Options struct {
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.
 	Detached bool
+	// Processes: the sandbox is a ProcessLister. Otherwise As must not find one.
+	Processes bool
 	// Patience is how long something that must happen may take; 0 means 20 seconds.
 	Patience time.Duration
 }

@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true, ProcessesSeeFiles: true,
-//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true,
 //		})
 //	}
 //
@@ -62,6 +62,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Shell", opts.Shell != nil, shellChecks},
 		{"Scripts", opts.Scripts, scriptChecks},
 		{"Environment", opts.Commands.Env != nil, environmentChecks},
+		{"Processes", opts.Processes, processChecks},
 		{"Binds", opts.Binds, bindChecks},
 		{"Workdir", opts.BindsWorkdir, workdirChecks},
 		{"BoundFiles", opts.BindsWorkdir, inBoundWorkdir(fileChecks)},

@@ -87,6 +87,7 @@ type handle struct {
 	start func(context.Context, sandbox.Cmd) (sandbox.Process, error)
 	close func() error
 	bind  func(context.Context, string, string) (func(context.Context) error, error)
+	procs *processLister
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -118,6 +119,10 @@ func (h *handle) As(target any) (ok bool) {
 		if *t, ok = sandbox.As[sandbox.Binder](h.Sandbox); h.bind != nil {
 			*t = binder(h.bind)
 		}
+	case *sandbox.ProcessLister:
+		if *t, ok = sandbox.As[sandbox.ProcessLister](h.Sandbox); ok && h.procs != nil {
+			*t = h.procs
+		}
 	}
 	return ok
 }
@@ -126,6 +131,27 @@ type binder func(context.Context, string, string) (func(context.Context) error, 
 
 func (b binder) Bind(ctx context.Context, hostDir, at string) (func(context.Context) error, error) {
 	return b(ctx, hostDir, at)
+}
+
+// processLister is the list of a handle, of which some methods are replaced.
+type processLister struct {
+	sandbox.ProcessLister
+	processes func(context.Context) iter.Seq2[sandbox.ProcessInfo, error]
+	process   func(context.Context, string) (sandbox.Process, error)
+}
+
+func (l *processLister) Processes(ctx context.Context) iter.Seq2[sandbox.ProcessInfo, error] {
+	if l.processes != nil {
+		return l.processes(ctx)
+	}
+	return l.ProcessLister.Processes(ctx)
+}
+
+func (l *processLister) Process(ctx context.Context, id string) (sandbox.Process, error) {
+	if l.process != nil {
+		return l.process(ctx, id)
+	}
+	return l.ProcessLister.Process(ctx, id)
 }
 
 // files is an FS of which some methods are replaced.
@@ -192,6 +218,14 @@ type process struct {
 	sandbox.Process
 	wait   func(context.Context) (sandbox.Exit, error)
 	output func(context.Context, int64) iter.Seq2[sandbox.Chunk, error]
+	close  func() error
+}
+
+func (p *process) Close() error {
+	if p.close != nil {
+		return p.close()
+	}
+	return p.Process.Close()
 }
 
 func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
