@@ -23,6 +23,11 @@ import (
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
 func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File, script *os.File) (func() (outcome, error), error) {
+	word := ""
+	if p.size != nil {
+		word = newID()
+		argv = onTerminal(word, argv)
+	}
 	view := h.p.view.processArgs(h.m.dir, p.seal(), mounted(h.binds), dir, env, h.colour)
 	if script != nil {
 		view = append([]string{"--file", "9", insideScript}, view...)
@@ -73,7 +78,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		f.Close()
 	}
 
-	c := &child{p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs}
+	c := &child{p: p, word: word, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {
 			err = fmt.Errorf("%w: %w", errInitDying, err)
@@ -86,6 +91,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 // child is a confined process as bubblewrap's monitor tells of it.
 type child struct {
 	p       *process
+	word    string // of takeTerminal; empty where there is no terminal
 	monitor *os.Process
 	said    *os.File
 	lines   *bufio.Reader
@@ -118,11 +124,13 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 		return c.failed(ctx, err)
 	}
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		taking := c.taking(pid)
 		now, err := c.host.stat(pid)
+		ran := now.ran() && !taking && (c.word == "" || !now.dying()) // the shell of a terminal is not the program yet
 		switch {
 		case err != nil || now.start != s.start: // over already: did it run?
 			return c.judge(ctx)
-		case now.ran():
+		case ran:
 			return nil
 		case now.dead():
 			return c.judge(ctx)
@@ -151,6 +159,9 @@ func (c *child) judge(ctx context.Context) error {
 	if _, err := c.lines.Peek(1); err != nil {
 		return c.failed(ctx, err)
 	}
+	if c.refused() {
+		return c.failed(ctx, errors.New("it was not executed"))
+	}
 	return nil
 }
 
@@ -163,6 +174,7 @@ func (c *child) failed(ctx context.Context, err error) error {
 	if e := ctx.Err(); e != nil {
 		return e
 	}
+	c.p.unplug()
 	limit := time.After(time.Second)
 	for _, pipe := range c.p.pipes {
 		select {
@@ -170,7 +182,8 @@ func (c *child) failed(ctx context.Context, err error) error {
 		case <-limit:
 		}
 	}
-	if text := strings.TrimSpace(c.p.out.text()); text != "" {
+	text := strings.TrimSpace(strings.TrimPrefix(c.p.out.text(), c.word+": "))
+	if text != "" {
 		return fmt.Errorf("%w: %s", sandbox.ErrNotStarted, strings.TrimPrefix(text, "bwrap: "))
 	}
 	return fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)

@@ -19,6 +19,11 @@
 // it ends; unconfined ones that are Detached, or whose host process was
 // killed, run on until their machine is destroyed.
 //
+// A terminal ([sandbox.TerminalStarter]) is one of the host's, whose other end
+// this process has: with it the terminal ends, and what runs there is sent SIGHUP, Detached or not. Confined it
+// controls the program as well, which a shell of the sandbox sees to, and has no name but /dev/console and /dev/tty.
+// To stop what is on a terminal it is sent SIGHUP as well, for a shell that somebody types to hears no other request.
+//
 // Processes are found again ([sandbox.ProcessLister]) by every handle of this
 // process of the host, while they run and, of each machine the last 64, for ten minutes after.
 // Of those that another process of the host has started, perhaps a dead one, what is Detached

@@ -53,7 +53,7 @@ func (h *handle) record(p *process) {
 	if err == nil {
 		var text []byte
 		text, err = json.Marshal(processRecord{
-			Boot: h.p.host.boot(), PID: s.pid, Start: s.start, Argv: p.argv, Tag: p.tag, Terminal: p.tty != nil, Began: p.began,
+			Boot: h.p.host.boot(), PID: s.pid, Start: s.start, Argv: p.argv, Tag: p.tag, Terminal: p.size != nil, Began: p.began,
 		})
 		if err == nil {
 			err = h.m.keep(h.m.ofProcess(p.id, unfinished), text)

@@ -87,7 +87,7 @@ func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, err
 	if err := checkCmd(c); err != nil {
 		return nil, err
 	}
-	p, err := h.start(ctx, c)
+	p, err := h.start(ctx, c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,9 @@ const mostTries = 3
 
 var errInitDying = errors.New("the machine's init has ended")
 
-// start starts a process, unless the handle is closed or the machine ends first.
-func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
+// start starts a process, on a terminal of that size unless it is nil, and
+// unless the handle is closed or the machine ends first.
+func (h *handle) start(ctx context.Context, c sandbox.Cmd, size *sandbox.TerminalSize) (*process, error) {
 	dir, err := sandbox.ResolvePath(h.Workdir(), orWorkdir(c.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: Dir must be UTF-8", err)
@@ -119,7 +120,7 @@ func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
 	var p *process
 	var wait func() (outcome, error)
 	for try := 1; ; try++ {
-		p = newProcess(h.m, c, h.forget)
+		p = newProcess(h.m, c, size, h.forget)
 		h.m.join(p)
 		if wait, err = h.launch(ctx, p, c, dir); err == nil {
 			break
@@ -167,7 +168,11 @@ func (h *handle) environment(p *process, c sandbox.Cmd, dir string) []string {
 	case c.ClearEnv:
 		return environ(c.Env, marks(h.m, p))
 	}
-	first := []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=dumb"}
+	term := "dumb"
+	if p.size != nil {
+		term = "xterm-256color"
+	}
+	first := []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=" + term}
 	if !h.p.confined {
 		first = append(first, "TMPDIR="+filepath.Join(h.m.dir, tempDir), "PWD="+dir)
 	}

@@ -61,6 +61,10 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 			p.disconnect()
 		}
 	}()
+	if p.size != nil {
+		theirs, err := p.connectTerminal()
+		return []*os.File{theirs, theirs, theirs}, err
+	}
 	var input *os.File
 	if c.Stdin == nil {
 		input, err = os.Open(os.DevNull)
@@ -89,7 +93,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 	var proc *os.Process
 	if err == nil {
 		p.began = time.Now()
-		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
+		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.size != nil}}
 		if p.tag == "" {
 			proc, err = os.StartProcess(program, argv, &attr)
 		} else {

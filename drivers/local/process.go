@@ -29,12 +29,14 @@ type process struct {
 	hostPID  int // the id of the first process on the host
 	kin      *tree
 	out      output
-	tty      *os.File       // our end of its terminal; nil where it has none
-	input    *os.File       // what is fed to it; nil where nothing is
-	pipes    []*pipe        // its outputs
-	script   string         // the file that holds its script, where it is one that must be removed
-	shown    bool           // it has been started; guarded by machine.mu
-	forget   func(*process) // called once nothing of it lives any more
+	size     *sandbox.TerminalSize // of its terminal, at first; nil where it has none
+	tty      *os.File              // our end of the terminal
+	ttyOpen  *os.File              // the other end, held until the process has ended
+	input    *os.File              // what is fed to it; nil where nothing is
+	pipes    []*pipe               // its outputs
+	script   string                // the file that holds its script, where it is one that must be removed
+	shown    bool                  // it has been started; guarded by machine.mu
+	forget   func(*process)        // called once nothing of it lives any more
 
 	mu      sync.Mutex
 	cause   sandbox.ExitReason // why we are ending it, decided before it ended
@@ -59,9 +61,9 @@ type outcome struct {
 	signal syscall.Signal // 0 where it ended by itself
 }
 
-func newProcess(m *machine, c sandbox.Cmd, forget func(*process)) *process {
+func newProcess(m *machine, c sandbox.Cmd, size *sandbox.TerminalSize, forget func(*process)) *process {
 	p := &process{
-		id: newID(), argv: slices.Clone(c.Argv), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
+		id: newID(), size: size, argv: slices.Clone(c.Argv), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, machine: m, forget: forget,
 		hurry: make(chan struct{}), reaped: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 	}
 	if p.grace == 0 {
@@ -99,6 +101,7 @@ func (p *process) supervise(wait func() (outcome, error)) {
 		p.stop(sandbox.ExitUnknown)
 	}
 	p.untimed()
+	p.unplug()
 	p.dropScript()
 	p.drain()
 	p.disconnect()

@@ -49,6 +49,9 @@ func (h *handle) Process(ctx context.Context, id string) (sandbox.Process, error
 	}
 	ours := h.ours()
 	if i := slices.IndexFunc(ours, func(p *process) bool { return p.id == id }); i >= 0 {
+		if p := ours[i]; p.size != nil {
+			return givenTerminal{terminal{p}}, nil
+		}
 		return given{ours[i]}, nil
 	}
 	f, err := h.found(id)
@@ -76,7 +79,7 @@ func (h *handle) ours() []*process {
 // info describes the process.
 func (p *process) info() sandbox.ProcessInfo {
 	info := sandbox.ProcessInfo{
-		ID: p.id, Argv: slices.Clone(p.argv), Tag: p.tag, StartedAt: p.began, Detached: p.detached, Terminal: p.tty != nil, Running: true,
+		ID: p.id, Argv: slices.Clone(p.argv), Tag: p.tag, StartedAt: p.began, Detached: p.detached, Terminal: p.size != nil, Running: true,
 	}
 	select {
 	case <-p.done:

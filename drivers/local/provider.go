@@ -95,7 +95,7 @@ func (p *Provider) tryOut() error {
 		return err
 	}
 	defer h.Close()
-	proc, err := h.start(ctx, sandbox.Cmd{Argv: []string{"true"}})
+	proc, err := h.start(ctx, sandbox.Cmd{Argv: []string{"true"}}, nil)
 	if err != nil {
 		return err
 	}

@@ -100,6 +100,20 @@ func from(p sandbox.Process, least int64) func(context.Context, int64) iter.Seq2
 	}
 }
 
+// leaving is the output of p, which is killed as a reader goes away.
+func leaving(p sandbox.Process) func(context.Context, int64) iter.Seq2[sandbox.Chunk, error] {
+	return func(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+		return func(yield func(sandbox.Chunk, error) bool) {
+			for c, err := range p.Output(ctx, from) {
+				if !yield(c, err) {
+					p.Signal(ctx, sandbox.SignalKill)
+					return
+				}
+			}
+		}
+	}
+}
+
 // ids are the processes that a handle has started.
 type ids struct {
 	mu  sync.Mutex

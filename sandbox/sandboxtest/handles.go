@@ -93,6 +93,9 @@ var handleChecks = []check{
 		if _, ok := sandbox.As[sandbox.ProcessLister](b.Sandbox); ok != e.opts.Processes {
 			e.fatalf("is a ProcessLister: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.TerminalStarter](b.Sandbox); ok != e.opts.Terminals {
+			e.fatalf("is a TerminalStarter: %v", ok)
+		}
 	}},
 	{"Concurrent", "all methods may be called concurrently", func(e *env) {
 		b := e.box()
@@ -149,6 +152,15 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 			return nil
 		}
 		uses["Process"] = func() error { _, err := l.Process(ctx, "x"); return err }
+	}
+	if s, ok := sandbox.As[sandbox.TerminalStarter](b.Sandbox); ok {
+		uses["StartTerminal"] = func() error {
+			t, err := s.StartTerminal(ctx, sandbox.Cmd{Argv: e.script("true")}, sandbox.TerminalSize{Columns: 80, Rows: 24})
+			if err == nil {
+				t.Close()
+			}
+			return err
+		}
 	}
 	if l, ok := sandbox.As[sandbox.Binder](b.Sandbox); ok {
 		dir, at := e.TempDir(), sandbox.BindRoot(b)+"/late"

@@ -39,6 +39,8 @@ type Options struct {
 	Detached bool
 	// Processes: the sandbox is a ProcessLister. Otherwise As must not find one.
 	Processes bool
+	// Terminals: the sandbox is a TerminalStarter, and there is a Shell. Otherwise As must not find one.
+	Terminals bool
 	// Patience is how long something that must happen may take; 0 means 20 seconds.
 	Patience time.Duration
 }

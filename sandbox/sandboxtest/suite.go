@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true, ProcessesSeeFiles: true,
-//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
 //		})
 //	}
 //
@@ -63,6 +63,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Scripts", opts.Scripts, scriptChecks},
 		{"Environment", opts.Commands.Env != nil, environmentChecks},
 		{"Processes", opts.Processes, processChecks},
+		{"Terminals", opts.Terminals, terminalChecks},
 		{"Binds", opts.Binds, bindChecks},
 		{"Workdir", opts.BindsWorkdir, workdirChecks},
 		{"BoundFiles", opts.BindsWorkdir, inBoundWorkdir(fileChecks)},

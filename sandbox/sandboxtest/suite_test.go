@@ -28,7 +28,7 @@ func TestOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true,
-		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Patience: 5 * time.Second,
+		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true, Patience: 5 * time.Second,
 	})
 }
 
@@ -48,6 +48,7 @@ func allBroken() map[string]brokenProvider {
 	maps.Copy(all, brokenMeasures)
 	maps.Copy(all, brokenScripts)
 	maps.Copy(all, brokenProcesses)
+	maps.Copy(all, brokenTerminals)
 	return all
 }
 

@@ -88,6 +88,7 @@ type handle struct {
 	close func() error
 	bind  func(context.Context, string, string) (func(context.Context) error, error)
 	procs *processLister
+	term  func(context.Context, sandbox.Cmd, sandbox.TerminalSize) (sandbox.Terminal, error)
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -123,6 +124,10 @@ func (h *handle) As(target any) (ok bool) {
 		if *t, ok = sandbox.As[sandbox.ProcessLister](h.Sandbox); ok && h.procs != nil {
 			*t = h.procs
 		}
+	case *sandbox.TerminalStarter:
+		if *t, ok = sandbox.As[sandbox.TerminalStarter](h.Sandbox); ok && h.term != nil {
+			*t = terminalStarter(h.term)
+		}
 	}
 	return ok
 }
@@ -152,6 +157,34 @@ func (l *processLister) Process(ctx context.Context, id string) (sandbox.Process
 		return l.process(ctx, id)
 	}
 	return l.ProcessLister.Process(ctx, id)
+}
+
+type terminalStarter func(context.Context, sandbox.Cmd, sandbox.TerminalSize) (sandbox.Terminal, error)
+
+func (s terminalStarter) StartTerminal(ctx context.Context, c sandbox.Cmd, size sandbox.TerminalSize) (sandbox.Terminal, error) {
+	return s(ctx, c, size)
+}
+
+// terminal is a terminal of which some methods are replaced.
+type terminal struct {
+	process
+	t      sandbox.Terminal
+	write  func([]byte) (int, error)
+	resize func(context.Context, sandbox.TerminalSize) error
+}
+
+func (t *terminal) Write(b []byte) (int, error) {
+	if t.write != nil {
+		return t.write(b)
+	}
+	return t.t.Write(b)
+}
+
+func (t *terminal) Resize(ctx context.Context, size sandbox.TerminalSize) error {
+	if t.resize != nil {
+		return t.resize(ctx, size)
+	}
+	return t.t.Resize(ctx, size)
 }
 
 // files is an FS of which some methods are replaced.
