@@ -14,7 +14,7 @@ import (
 // with so much output in all, for so long. The latest is kept in any case.
 const (
 	pastProcesses = 64
-	pastOutput    = 4 << 20
+	pastOutput    = 2 << 20
 	pastTime      = 10 * time.Minute
 )
 

@@ -13,7 +13,7 @@ import (
 
 // Processes yields what this process of the host has started in the machine
 // and, of what another has, what is Detached and runs. Of those that have
-// ended the last 64 are kept, with at most 4 MiB of output in all, for ten
+// ended the last 64 are kept, with at most 2 MiB of output in all, for ten
 // minutes; the very last whatever it has written.
 func (h *handle) Processes(ctx context.Context) iter.Seq2[sandbox.ProcessInfo, error] {
 	return func(yield func(sandbox.ProcessInfo, error) bool) {
