@@ -12,7 +12,9 @@ type Cmd struct {
 	Argv []string
 	// Script is read by the sandbox's POSIX shell, as it stands: it is part of
 	// no other command, so that nothing need be quoted, and leaves Stdin to what
-	// it runs. Argv are then its parameters, $1 and so on. Where there is no shell, ErrUnsupported.
+	// it runs. Argv are then its parameters, $1 and so on, and may be none. Nothing
+	// looks at it before the shell does, whose verdict on what it can't read is a result like any other.
+	// It holds no NUL byte. Where there is no shell, ErrUnsupported.
 	Script string
 	// Dir is where it starts; empty is the working directory, a relative path starts there.
 	Dir string
@@ -20,7 +22,9 @@ type Cmd struct {
 	// process. A later one wins. The host's own environment is never passed on.
 	Env []string
 	// ClearEnv: the process has the variables of Env and no others, not even
-	// those that the sandbox gives every process.
+	// those that the sandbox gives every process. Only PWD may say where it starts, and names that
+	// begin with BUNKROOM_ be there, by which a provider finds its processes again. Without a PATH
+	// programs are looked for where they usually are.
 	ClearEnv bool
 	// Stdin is read until it ends; nil is an empty input, already ended.
 	Stdin io.Reader

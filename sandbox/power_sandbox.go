@@ -83,7 +83,9 @@ type ProcessLister interface {
 	// while those that have ended. What they have started in turn is not listed.
 	Processes(ctx context.Context) iter.Seq2[ProcessInfo, error]
 	// Process returns the process with this ID as if this handle had started it Detached: its output is replayed
-	// from wherever it is asked for, and Close gives it up without ending it. ErrNoProcess.
+	// from wherever it is asked for, and Close gives it up without ending it. Of one that has a terminal it is a
+	// [Terminal]. What can't be had any more, as when another process of the host has started it, which
+	// may be dead, is ErrLost: its output, its outcome, or both; a terminal is then no Terminal. ErrNoProcess.
 	Process(ctx context.Context, id string) (Process, error)
 }
 
@@ -102,8 +104,9 @@ type ProcessInfo struct {
 // TerminalStarter is a [Sandbox] that starts programs on a terminal.
 type TerminalStarter interface {
 	// StartTerminal is [Sandbox.Start] on a terminal of that size, which the
-	// program has before it starts. Everything it prints is Stdout. c.Stdin is
-	// ErrInvalid: input is written to the Terminal. c.OutputLimit 0 means [DefaultScrollback].
+	// program has before it starts and is controlled by: an interrupt that is typed ends what runs in its foreground.
+	// Everything it prints is Stdout. A size of nothing is ErrInvalid, and so is c.Stdin: input is written
+	// to the Terminal. c.OutputLimit 0 means [DefaultScrollback]. To stop it, it is told as well that nobody is there any more.
 	StartTerminal(ctx context.Context, c Cmd, size TerminalSize) (Terminal, error)
 }
 
@@ -113,8 +116,9 @@ type Terminal interface {
 	Process
 	// Write types. Of several at once each is typed whole. After the process has ended it is ErrClosed.
 	io.Writer
-	// Resize gives the terminal another size, and the program is told. The last one to be set holds:
-	// with several who look, whoever types or resizes last should set its own.
+	// Resize gives the terminal another size, and the program is told. The last one to be set holds, be it
+	// larger or smaller than another's: with several who look, whoever types or resizes last should set its own.
+	// After the process has ended it does nothing and returns nil. ErrInvalid: a size of nothing.
 	Resize(ctx context.Context, size TerminalSize) error
 }
 

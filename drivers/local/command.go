@@ -16,8 +16,10 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // checkCmd refuses what can't be a command, and names the field.
 func checkCmd(c sandbox.Cmd) error {
 	switch {
-	case len(c.Argv) == 0 || c.Argv[0] == "":
+	case c.Script == "" && (len(c.Argv) == 0 || c.Argv[0] == ""):
 		return fmt.Errorf("%w: Argv must name a program", sandbox.ErrInvalid)
+	case hasNUL(c.Script):
+		return fmt.Errorf("%w: Script must not hold a NUL byte", sandbox.ErrInvalid)
 	case slices.ContainsFunc(c.Argv, hasNUL):
 		return fmt.Errorf("%w: Argv must not hold a NUL byte", sandbox.ErrInvalid)
 	case hasNUL(c.Dir):

@@ -22,7 +22,12 @@ import (
 // Bubblewrap's monitor stays outside as its parent. It tells first the
 // process's id, then, but only where the program was executed, its exit code.
 // In between the process sets up what it will see, and waits for us.
-func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
+func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []string, dir string, stdio []*os.File, script *os.File) (func() (outcome, error), error) {
+	word := ""
+	if p.size != nil {
+		word = newID()
+		argv = onTerminal(word, argv)
+	}
 	calls, err := h.p.view.filterFile()
 	if err != nil {
 		return nil, err
@@ -48,15 +53,22 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		init = i
 		binds := mounted(h.binds)
 		as := i.guise(h.p.view, h.m.dir, binds)
-		args, err := argFile(h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour))
+		view := h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour)
+		files := append(stdio, nil, tell, held, i.parent, i.user, i.pids, calls)
+		if script != nil {
+			view = append([]string{"--file", "10", insideScript}, view...)
+			files = append(files, script)
+		}
+		args, err := argFile(view)
 		if err != nil {
 			return err
 		}
 		defer args.Close()
+		files[len(stdio)] = args
 		monitor, err = spawn(i.net, h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
-		}, argv...), marks(h.m, p), append(stdio, args, tell, held, i.parent, i.user, i.pids, calls), as)
+		}, argv...), marks(h.m, p), files, as)
 		return err
 	})
 	if err != nil {
@@ -73,7 +85,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	}
 
 	c := &child{
-		p: p, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
+		p: p, word: word, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
 		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid) },
 	}
 	if err := c.begin(ctx, release); err != nil {
@@ -88,6 +100,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 // child is a confined process as bubblewrap's monitor tells of it.
 type child struct {
 	p       *process
+	word    string // of takeTerminal; empty where there is no terminal
 	monitor *os.Process
 	said    *os.File
 	lines   *bufio.Reader
@@ -113,6 +126,7 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 	if err != nil {
 		return c.failed(ctx, errors.New("it ended while it was being set up"))
 	}
+	c.p.hostPID = pid
 	c.p.kin = &tree{
 		fs: c.machine, mark: []string{processVar + "=" + c.p.id}, sealed: c.machine.sealed(func(id, _ string) bool { return id == c.p.id }),
 		pid: inside, birth: c.p.began, reaped: c.p.isReaped,
@@ -124,11 +138,13 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 		return c.failed(ctx, err)
 	}
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		taking := c.taking(pid)
 		now, err := c.host.stat(pid)
+		ran := now.ran() && !taking && (c.word == "" || !now.dying()) // the shell of a terminal is not the program yet
 		switch {
 		case err != nil || now.start != s.start: // over already: did it run?
 			return c.judge(ctx)
-		case now.ran():
+		case ran:
 			return nil
 		case now.dead():
 			return c.judge(ctx)
@@ -157,6 +173,9 @@ func (c *child) judge(ctx context.Context) error {
 	if _, err := c.lines.Peek(1); err != nil {
 		return c.failed(ctx, err)
 	}
+	if c.refused() {
+		return c.failed(ctx, errors.New("it was not executed"))
+	}
 	return nil
 }
 
@@ -169,6 +188,7 @@ func (c *child) failed(ctx context.Context, err error) error {
 	if e := ctx.Err(); e != nil {
 		return e
 	}
+	c.p.unplug()
 	limit := time.After(time.Second)
 	for _, pipe := range c.p.pipes {
 		select {
@@ -176,7 +196,8 @@ func (c *child) failed(ctx context.Context, err error) error {
 		case <-limit:
 		}
 	}
-	if text := strings.TrimSpace(c.p.out.text()); text != "" {
+	text := strings.TrimSpace(strings.TrimPrefix(c.p.out.text(), c.word+": "))
+	if text != "" {
 		return fmt.Errorf("%w: %s", sandbox.ErrNotStarted, strings.TrimPrefix(text, "bwrap: "))
 	}
 	return fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)

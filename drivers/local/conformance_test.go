@@ -22,8 +22,8 @@ func TestConformance(t *testing.T) {
 				commands.Reach, commands.Reaching = reach(t)
 			}
 			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return openAnswered(t, unconfined) }, &sandboxtest.Options{
-				Commands: commands, Shell: []string{"sh", "-c"}, Guards: guards,
-				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+				Commands: commands, Shell: []string{"sh", "-c"}, Scripts: true, Guards: guards,
+				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
 				Attrs: true, ETags: true, Streams: true, Limits: hostLimits(unconfined),
 			})
 		})

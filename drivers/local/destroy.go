@@ -106,6 +106,7 @@ func (p *Provider) bury(path string) error {
 	}
 	p.cgroups.sweep(rec.Incarnation)
 	p.giveBack(rec.Incarnation)
+	p.past.drop(rec.Incarnation)
 	for _, e := range list(path) {
 		dir := filepath.Join(path, e.Name())
 		if !e.IsDir() {

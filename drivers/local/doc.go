@@ -34,6 +34,17 @@
 // it ends; unconfined ones that are Detached, or whose host process was
 // killed, run on until their machine is destroyed.
 //
+// A terminal ([sandbox.TerminalStarter]) is one of the host's, whose other end
+// this process has: with it the terminal ends, and what runs there is sent SIGHUP, Detached or not. Confined it
+// controls the program as well, which a shell of the sandbox sees to, and has no name but /dev/console and /dev/tty.
+// To stop what is on a terminal it is sent SIGHUP as well, for a shell that somebody types to hears no other request.
+//
+// Processes are found again ([sandbox.ProcessLister]) by every handle of this
+// process of the host, while they run and, of each machine the last 64, for ten minutes after.
+// Of those that another process of the host has started, perhaps a dead one, what is Detached
+// and runs is found: a small file in the machine's directory says which it is. It can be waited for and ended; its
+// outcome, and what it writes, only who started it could tell, and so both are ErrLost. Who writes to a dead process is sent SIGPIPE.
+//
 // Whose a process is: [Provider.Reap] ends what was started with a tag
 // ([sandbox.Cmd].Tag), by whichever process of the host. Confined, nothing
 // can shake its tag off: it is in the root directory that a process has for
@@ -70,6 +81,10 @@
 // files and directories play no part. They hold between all handles, providers and processes
 // of the host that share the root directory: a folder that is bound by providers of different roots is not
 // protected from one by the other.
+//
+// A script ([sandbox.Cmd].Script) is read by /bin/sh, from a file that is its
+// own: confined in the root directory of the process, which only that has,
+// unconfined in the machine's directory, until the process has ended. What it runs has nothing of it open.
 //
 // Several processes may share a root directory, if they run on one host as
 // one user and see each other's process ids.

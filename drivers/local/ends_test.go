@@ -169,12 +169,45 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
+// After terminals have ended, or have not come to be, nothing is left of them.
+func TestNothingLeftOfTerminals(t *testing.T) {
+	for name, unconfined := range map[string]bool{"Confined": false, "Unconfined": true} {
+		t.Run(name, func(t *testing.T) {
+			p := testProvider(t, unconfined)
+			h := testHandle(t, p)
+			size := sandbox.TerminalSize{Columns: 80, Rows: 24}
+			once := func() {
+				for _, argv := range [][]string{{"true"}, {"sleep", "1000"}, {"sh", "-c", "trap '' HUP; sleep 1000 & exit 3"}, {"no-such-program"}} {
+					term, err := h.StartTerminal(context.Background(), sandbox.Cmd{Argv: argv}, size)
+					if errors.Is(err, sandbox.ErrNotStarted) && argv[0] == "no-such-program" {
+						continue
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := term.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			once() // what is made once only
+			goroutines, files, kids := runtime.NumGoroutine(), openFiles(t), len(children(t, p))
+			for range 3 {
+				once()
+			}
+			eventually(t, "nothing is left", func() bool {
+				return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files && len(children(t, p)) <= kids
+			})
+		})
+	}
+}
+
 // Orphans are reaped: after a thousand of them there is no zombie in the
 // machine, and none on the host (case 15).
 func TestNoZombies(t *testing.T) {
 	p := testProvider(t, false)
 	h := testHandle(t, p)
-	proc, err := h.start(context.Background(), sandbox.Cmd{Argv: []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do (: &); i=$((i+1)); done"}})
+	proc, err := h.start(context.Background(), sandbox.Cmd{Argv: []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do (: &); i=$((i+1)); done"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,11 @@ type handle struct {
 }
 
 var (
-	_ sandbox.Sandbox    = (*handle)(nil)
-	_ sandbox.Binder     = (*handle)(nil)
-	_ sandbox.Symlinker  = (*handle)(nil)
-	_ sandbox.AttrSetter = (*handle)(nil)
+	_ sandbox.Sandbox       = (*handle)(nil)
+	_ sandbox.Binder        = (*handle)(nil)
+	_ sandbox.Symlinker     = (*handle)(nil)
+	_ sandbox.AttrSetter    = (*handle)(nil)
+	_ sandbox.ProcessLister = (*handle)(nil)
 )
 
 func newHandle(p *Provider, m *machine) (*handle, error) {
@@ -90,7 +91,7 @@ func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, err
 	if err := sandbox.CheckLimits(c.Limits, h.p.limits.held()); err != nil {
 		return nil, err
 	}
-	p, err := h.start(ctx, c)
+	p, err := h.start(ctx, c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +104,9 @@ const mostTries = 3
 
 var errInitDying = errors.New("the machine's init has ended")
 
-// start starts a process, unless the handle is closed or the machine ends first.
-func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
+// start starts a process, on a terminal of that size unless it is nil, and
+// unless the handle is closed or the machine ends first.
+func (h *handle) start(ctx context.Context, c sandbox.Cmd, size *sandbox.TerminalSize) (*process, error) {
 	dir, err := sandbox.ResolvePath(h.Workdir(), orWorkdir(c.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: Dir must be UTF-8", err)
@@ -122,7 +124,7 @@ func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
 	var p *process
 	var wait func() (outcome, error)
 	for try := 1; ; try++ {
-		p = newProcess(h.m, c, h.forget)
+		p = newProcess(h.m, c, size, h.forget)
 		h.m.join(p)
 		if wait, err = h.launch(ctx, p, c, dir); err == nil {
 			break
@@ -135,6 +137,8 @@ func (h *handle) start(ctx context.Context, c sandbox.Cmd) (*process, error) {
 			return nil, err
 		}
 	}
+	h.m.hasStarted(p)
+	h.record(p)
 	p.watch(ctx, c.Timeout)
 	if !p.detached {
 		h.procMu.Lock()
@@ -159,15 +163,26 @@ func orWorkdir(dir string) string {
 	return dir
 }
 
-// base is the environment every process has.
-func (h *handle) base(p *process, dir string) (first, last []string) {
-	first = []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=dumb"}
+// environment is what p has for its environment. A confined process is found
+// by its seal, so that nothing need be left where it is to be cleared.
+func (h *handle) environment(p *process, c sandbox.Cmd, dir string) []string {
+	switch {
+	case c.ClearEnv && h.p.confined:
+		return environ(c.Env)
+	case c.ClearEnv:
+		return environ(c.Env, marks(h.m, p))
+	}
+	term := "dumb"
+	if p.size != nil {
+		term = "xterm-256color"
+	}
+	first := []string{"PATH=" + defaultPath, "HOME=" + h.Workdir(), "LANG=C.UTF-8", "TERM=" + term}
 	if h.p.confined {
 		first = append(first, proxyEnv(h.m.dir)...)
 	} else {
 		first = append(first, "TMPDIR="+filepath.Join(h.m.dir, tempDir), "PWD="+dir)
 	}
-	return first, marks(h.m, p)
+	return environ(first, h.m.rec.Spec.Env, c.Env, marks(h.m, p))
 }
 
 func (h *handle) Close() error {

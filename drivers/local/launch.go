@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,17 +20,22 @@ import (
 // launch starts the first process of p in dir. The returned function waits
 // for its end, which is to be done once.
 func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir string) (func() (outcome, error), error) {
-	first, last := h.base(p, dir)
-	env := environ(first, h.m.rec.Spec.Env, c.Env, last)
+	env := h.environment(p, c, dir)
+	argv, script, err := h.placeScript(p, c)
+	if err != nil {
+		return nil, err
+	}
+	defer script.Close()
 	stdio, err := h.connect(p, c)
 	if err != nil {
+		p.dropScript()
 		return nil, err
 	}
 	var wait func() (outcome, error)
 	if h.p.confined {
-		wait, err = h.launchConfined(ctx, p, c.Argv, env, dir, stdio)
+		wait, err = h.launchConfined(ctx, p, argv, env, dir, stdio, script)
 	} else {
-		wait, err = h.launchPlain(p, c.Argv, env, dir, stdio)
+		wait, err = h.launchPlain(p, argv, env, dir, stdio)
 	}
 	for _, f := range stdio {
 		f.Close()
@@ -37,6 +43,7 @@ func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir stri
 	if err != nil {
 		p.disconnect()
 		p.group.remove()
+		p.dropScript()
 		return nil, err
 	}
 	if c.Stdin != nil { // only now: what is read can't be given back
@@ -55,6 +62,10 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 			p.disconnect()
 		}
 	}()
+	if p.size != nil {
+		theirs, err := p.connectTerminal()
+		return []*os.File{theirs, theirs, theirs}, err
+	}
 	var input *os.File
 	if c.Stdin == nil {
 		input, err = os.Open(os.DevNull)
@@ -79,11 +90,11 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 
 // launchPlain starts an ordinary process of the host, in a session of its own.
 func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
-	program, err := lookPath(argv[0], dir, variable(env, "PATH"))
+	program, err := lookPath(argv[0], dir, cmp.Or(variable(env, "PATH"), defaultPath))
 	var proc *os.Process
 	if err == nil {
 		p.began = time.Now()
-		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true}}
+		attr := os.ProcAttr{Dir: dir, Env: env, Files: stdio, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.size != nil}}
 		if p.tag != "" {
 			err = h.m.admitTag(p.tag)
 		}
@@ -104,6 +115,7 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		}
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrNotStarted, err)
 	}
+	p.hostPID = proc.Pid
 	p.kin = &tree{fs: h.p.host, host: true, mark: []string{processVar + "=" + p.id}, pid: proc.Pid, birth: p.began, reaped: p.isReaped, group: p.group.pids}
 	return func() (outcome, error) {
 		state, err := proc.Wait()

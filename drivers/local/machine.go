@@ -74,8 +74,9 @@ type machine struct {
 	mu    sync.Mutex
 	users int // handles and processes
 	procs map[*process]struct{}
-	idle  *time.Timer // until the machine is put down
-	put   func()      // puts it down, if it is still without users
+	idle  *time.Timer    // until the machine is put down
+	put   func()         // puts it down, if it is still without users
+	past  func(*process) // keeps what has ended; nil where nothing is kept
 
 	colours colours         // guarded by mu
 	tags    map[string]bool // those that admitTag has noted; guarded by mu
@@ -164,6 +165,36 @@ func (m *machine) leave(p *process) {
 	defer m.mu.Unlock()
 	delete(m.procs, p)
 	m.exitLocked()
+}
+
+// hasStarted says that p runs, and can be shown.
+func (m *machine) hasStarted(p *process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.shown = true
+}
+
+// hasEnded says that p, which is still one of the machine's processes, has ended.
+func (m *machine) hasEnded(p *process) {
+	if p.detached {
+		os.Remove(m.ofProcess(p.id, recordSuffix))
+	}
+	if m.past != nil {
+		m.past(p)
+	}
+}
+
+// shown lists those of the machine's processes that have been started.
+func (m *machine) shown() []*process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []*process
+	for p := range m.procs {
+		if p.shown {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // running lists the machine's processes that this process started.

@@ -195,6 +195,13 @@ func (o *output) totals() (stdout, stderr int64) {
 	return o.written[sandbox.Stdout], o.written[sandbox.Stderr]
 }
 
+// size is how much memory the output takes.
+func (o *output) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.ring)
+}
+
 // text is what is kept, for an error about a process that never ran.
 func (o *output) text() string {
 	o.mu.Lock()

@@ -83,6 +83,7 @@ func (p *process) feed(r io.Reader) {
 
 // disconnect gives up our ends of the input and the outputs.
 func (p *process) disconnect() {
+	p.unplug()
 	if p.input != nil {
 		p.input.Close()
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,18 +20,25 @@ import (
 // process is one process of a machine with all that it has started.
 type process struct {
 	id       string
-	tag      string // Cmd.Tag
+	argv     []string // Cmd.Argv
+	tag      string   // Cmd.Tag
 	detached bool
 	grace    time.Duration
 	limits   sandbox.Limits
 	group    *group // the cgroups it has for itself; nil where none is needed
 	began    time.Time
 	machine  *machine
+	hostPID  int // the id of the first process on the host
 	kin      *tree
 	out      output
-	input    *os.File       // what is fed to it; nil where nothing is
-	pipes    []*pipe        // its outputs
-	forget   func(*process) // called once nothing of it lives any more
+	size     *sandbox.TerminalSize // of its terminal, at first; nil where it has none
+	tty      *os.File              // our end of the terminal
+	ttyOpen  *os.File              // the other end, held until the process has ended
+	input    *os.File              // what is fed to it; nil where nothing is
+	pipes    []*pipe               // its outputs
+	script   string                // the file that holds its script, where it is one that must be removed
+	shown    bool                  // it has been started; guarded by machine.mu
+	forget   func(*process)        // called once nothing of it lives any more
 
 	mu      sync.Mutex
 	cause   sandbox.ExitReason // why we are ending it, decided before it ended
@@ -55,9 +63,9 @@ type outcome struct {
 	signal syscall.Signal // 0 where it ended by itself
 }
 
-func newProcess(m *machine, c sandbox.Cmd, forget func(*process)) *process {
+func newProcess(m *machine, c sandbox.Cmd, size *sandbox.TerminalSize, forget func(*process)) *process {
 	p := &process{
-		id: newID(), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, limits: c.Limits, machine: m, forget: forget,
+		id: newID(), size: size, argv: slices.Clone(c.Argv), tag: c.Tag, detached: c.Detached, grace: c.KillGrace, limits: c.Limits, machine: m, forget: forget,
 		hurry: make(chan struct{}), reaped: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 	}
 	if p.grace == 0 {
@@ -95,6 +103,8 @@ func (p *process) supervise(wait func() (outcome, error)) {
 		p.stop(sandbox.ExitUnknown)
 	}
 	p.untimed()
+	p.unplug()
+	p.dropScript()
 	p.drain()
 	p.disconnect()
 	if p.err != nil {
@@ -103,6 +113,7 @@ func (p *process) supervise(wait func() (outcome, error)) {
 		p.exit.Stdout, p.exit.Stderr = p.out.totals()
 	}
 	p.settle()
+	p.machine.hasEnded(p)
 	close(p.done)
 	p.out.finish(p.err) // last, so that whoever has read to the end need not wait
 }
@@ -212,11 +223,9 @@ func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
 }
 
 func (p *process) Signal(ctx context.Context, s sandbox.Signal) error {
-	sig, ok := map[sandbox.Signal]syscall.Signal{
-		sandbox.SignalTerm: syscall.SIGTERM, sandbox.SignalInt: syscall.SIGINT, sandbox.SignalKill: syscall.SIGKILL,
-	}[s]
-	if !ok {
-		return fmt.Errorf("%w: signal %d", sandbox.ErrInvalid, s)
+	sig, err := signalNumber(s)
+	if err != nil {
+		return err
 	}
 	select {
 	case <-p.reaped:
@@ -232,6 +241,18 @@ func (p *process) Signal(ctx context.Context, s sandbox.Signal) error {
 	p.mu.Unlock()
 	p.kin.signal(sig)
 	return nil
+}
+
+func signalNumber(s sandbox.Signal) (syscall.Signal, error) {
+	switch s {
+	case sandbox.SignalTerm:
+		return syscall.SIGTERM, nil
+	case sandbox.SignalInt:
+		return syscall.SIGINT, nil
+	case sandbox.SignalKill:
+		return syscall.SIGKILL, nil
+	}
+	return 0, fmt.Errorf("%w: signal %d", sandbox.ErrInvalid, s)
 }
 
 func within(ctx context.Context, done <-chan struct{}) error {

@@ -30,6 +30,8 @@ type Provider struct {
 	cgroups  cgroups
 	limits   mechanisms
 
+	past past
+
 	mu       sync.Mutex
 	closed   bool
 	machines map[sandbox.Incarnation]*machine
@@ -55,6 +57,7 @@ func New(c Config) (*Provider, error) {
 	p := &Provider{
 		root: c.Root, confined: !c.Unconfined, bwrap: c.Bwrap, uids: c.UIDs, log: c.Log, proxy: c.Proxy,
 		machines: map[sandbox.Incarnation]*machine{},
+		past:     past{of: map[sandbox.Incarnation][]*bygone{}},
 	}
 	var err error
 	if p.hostID, err = hostID(c.Root); err != nil {
@@ -104,7 +107,7 @@ func (p *Provider) tryOut() error {
 		return err
 	}
 	defer h.Close()
-	proc, err := h.start(ctx, sandbox.Cmd{Argv: []string{"true"}})
+	proc, err := h.start(ctx, sandbox.Cmd{Argv: []string{"true"}}, nil)
 	if err != nil {
 		return err
 	}
@@ -145,6 +148,7 @@ func (p *Provider) Close() error {
 		p.release(m)
 		m.forget()
 	}
+	p.past.close()
 	return nil
 }
 

@@ -33,6 +33,7 @@ func (p *Provider) use(name string, rec record) (*machine, error) {
 		return nil, err
 	}
 	m.put = func() { p.putDown(m) }
+	m.past = func(ended *process) { p.past.add(rec.Incarnation, ended) }
 	m.enter()
 	p.machines[rec.Incarnation] = m
 	return m, nil

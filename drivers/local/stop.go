@@ -55,6 +55,10 @@ func (p *process) end() {
 	}
 
 	asked := p.kin.signal(syscall.SIGTERM)
+	if p.size != nil { // a shell that somebody types to hears only this, and what was stopped there nothing
+		p.kin.signal(syscall.SIGHUP)
+		p.kin.signal(syscall.SIGCONT)
+	}
 	if asked > 0 {
 		wait(p.reaped, p.grace)
 	}

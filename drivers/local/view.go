@@ -121,16 +121,23 @@ func (v *view) processArgs(as *guise, dir, seal string, binds []bind, workdir st
 // argFile is a file that holds arguments for bubblewrap's --args, so that
 // they need not appear in the host's list of processes.
 func argFile(args []string) (*os.File, error) {
-	f, err := memFile("args")
+	return textFile("args", strings.Join(args, "\x00")+"\x00")
+}
+
+// textFile is a file that holds a text, and is read from its beginning.
+func textFile(name, text string) (*os.File, error) {
+	f, err := memFile(name)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.WriteString(strings.Join(args, "\x00") + "\x00"); err != nil {
+	if _, err = f.WriteString(text); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	_, err = f.Seek(0, 0)
-	return f, err
+	return f, nil
 }
 
 func memFile(name string) (*os.File, error) {

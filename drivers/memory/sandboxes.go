@@ -21,8 +21,8 @@ import (
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
 // bubble. It is a [sandbox.Lister], a [sandbox.Reaper], a
-// [sandbox.Measurer] and a [sandbox.Guard], and its handles are [sandbox.Binder], [sandbox.Symlinker] and
-// [sandbox.AttrSetter]. Modes are kept and not enforced.
+// [sandbox.Measurer] and a [sandbox.Guard], and its handles are [sandbox.Binder], [sandbox.Symlinker],
+// [sandbox.AttrSetter] and [sandbox.ProcessLister]. Modes are kept and not enforced.
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -115,6 +115,7 @@ type boxMachine struct {
 	gone       bool
 	root       *boxNode // "/", which holds the working directory
 	procs      map[*boxProcess]struct{}
+	past       []*boxProcess        // that have ended, the latest last
 	started    int                  // processes, ever
 	rules      []sandbox.EgressRule // of a machine that was restricted
 	restricted bool

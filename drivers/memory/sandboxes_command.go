@@ -26,7 +26,7 @@ type Handler func(ctx context.Context, c *Command) int
 type Command struct {
 	// Argv is the program and its arguments.
 	Argv []string
-	// Env are the variables of the machine's Spec and of the Cmd, "NAME=value", each name once.
+	// Env are the variables of the machine's Spec, unless the Cmd has them cleared, and of the Cmd, "NAME=value", each name once.
 	Env []string
 	// Dir is the absolute path of the directory the command was started in.
 	Dir string
@@ -106,6 +106,8 @@ func (s *Sandboxes) program(argv0 string) (Handler, error) {
 // checkBoxCmd names a field of c that can't be.
 func checkBoxCmd(c sandbox.Cmd) error {
 	switch {
+	case c.Script != "":
+		return fmt.Errorf("%w: there is no shell to read a Script", sandbox.ErrUnsupported)
 	case len(c.Argv) == 0 || c.Argv[0] == "":
 		return fmt.Errorf("%w: Argv must name a program", sandbox.ErrInvalid)
 	case strings.IndexByte(strings.Join(c.Argv, ""), 0) >= 0:

@@ -26,10 +26,11 @@ type boxHandle struct {
 }
 
 var (
-	_ sandbox.Sandbox    = (*boxHandle)(nil)
-	_ sandbox.Binder     = (*boxHandle)(nil)
-	_ sandbox.Symlinker  = (*boxHandle)(nil)
-	_ sandbox.AttrSetter = (*boxHandle)(nil)
+	_ sandbox.Sandbox       = (*boxHandle)(nil)
+	_ sandbox.Binder        = (*boxHandle)(nil)
+	_ sandbox.Symlinker     = (*boxHandle)(nil)
+	_ sandbox.AttrSetter    = (*boxHandle)(nil)
+	_ sandbox.ProcessLister = (*boxHandle)(nil)
 )
 
 func newBoxHandle(s *Sandboxes, m *boxMachine) *boxHandle {
@@ -76,6 +77,7 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &boxProcess{
+		argv:     slices.Clone(c.Argv),
 		tag:      c.Tag,
 		detached: c.Detached,
 		grace:    grace,
@@ -90,15 +92,20 @@ func (h *boxHandle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, 
 		defer h.s.mu.Unlock()
 		delete(h.procs, p)
 		delete(h.m.procs, p)
+		h.m.remember(p)
 	}
 	handler, view, err := h.enter(p, c.Argv[0])
 	if err != nil {
 		cancel(err)
 		return nil, fmt.Errorf("memory: start %s: %w", c.Argv[0], err)
 	}
+	first := h.m.spec.Env
+	if c.ClearEnv {
+		first = nil
+	}
 	cmd := &Command{
 		Argv:   slices.Clone(c.Argv),
-		Env:    mergeEnv(h.m.spec.Env, c.Env),
+		Env:    mergeEnv(first, c.Env),
 		Dir:    dir,
 		Stdin:  newBoxStdin(own.Done(), c.Stdin),
 		Stdout: boxStream{p.out, sandbox.Stdout},

@@ -13,6 +13,7 @@ import (
 // boxProcess is one run of a Handler.
 type boxProcess struct {
 	id       string
+	argv     []string
 	tag      string
 	detached bool
 	grace    time.Duration

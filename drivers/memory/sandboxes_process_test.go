@@ -326,3 +326,23 @@ func TestProcessStdinEnds(t *testing.T) {
 		w.Close()
 	})
 }
+
+// Limits can't be held by functions, in any meaning: each is refused by its name.
+func TestSandboxesRefuseLimits(t *testing.T) {
+	boxes := memory.NewSandboxes(nil)
+	handlePrograms(t, boxes)
+	sb, err := boxes.Open(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sb.Close()
+	for name, limits := range map[string]sandbox.Limits{
+		"ProcessCPUTime": {ProcessCPUTime: time.Second}, "TreeMemory": {TreeMemory: 1}, "UserProcesses": {UserProcesses: 1},
+	} {
+		_, err := sb.Start(t.Context(), sandbox.Cmd{Argv: []string{"true"}, Limits: limits})
+		var refused *sandbox.LimitError
+		if !errors.As(err, &refused) || refused.Limit != name || !errors.Is(err, sandbox.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/bunkroom/bunkroom v0.0.0
 	github.com/cedar-policy/cedar-go v1.9.2
+	github.com/creack/pty v1.1.24
 )
 
 require (

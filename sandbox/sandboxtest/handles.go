@@ -94,6 +94,12 @@ var handleChecks = []check{
 		if _, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok != e.opts.Attrs {
 			e.fatalf("is an AttrSetter: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.ProcessLister](b.Sandbox); ok != e.opts.Processes {
+			e.fatalf("is a ProcessLister: %v", ok)
+		}
+		if _, ok := sandbox.As[sandbox.TerminalStarter](b.Sandbox); ok != e.opts.Terminals {
+			e.fatalf("is a TerminalStarter: %v", ok)
+		}
 	}},
 	{"Concurrent", "all methods may be called concurrently", func(e *env) {
 		b := e.box()
@@ -146,6 +152,24 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 	if l, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok {
 		uses["Chmod"] = func() error { return l.Chmod(ctx, name, 0o600) }
 		uses["Chtimes"] = func() error { return l.Chtimes(ctx, name, time.Unix(1, 0)) }
+	}
+	if l, ok := sandbox.As[sandbox.ProcessLister](b.Sandbox); ok {
+		uses["Processes"] = func() error {
+			for _, err := range l.Processes(ctx) {
+				return err
+			}
+			return nil
+		}
+		uses["Process"] = func() error { _, err := l.Process(ctx, "x"); return err }
+	}
+	if s, ok := sandbox.As[sandbox.TerminalStarter](b.Sandbox); ok {
+		uses["StartTerminal"] = func() error {
+			t, err := s.StartTerminal(ctx, sandbox.Cmd{Argv: e.script("true")}, sandbox.TerminalSize{Columns: 80, Rows: 24})
+			if err == nil {
+				t.Close()
+			}
+			return err
+		}
 	}
 	if l, ok := sandbox.As[sandbox.Binder](b.Sandbox); ok {
 		dir, at := e.TempDir(), sandbox.BindRoot(b)+"/late"

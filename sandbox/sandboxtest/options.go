@@ -16,8 +16,10 @@ type Options struct {
 	// Where all are nil, Start must answer ErrUnsupported.
 	Commands Commands
 	// Shell is what is put before a script to have a POSIX shell read it,
-	// such as {"sh", "-c"}. Scripts use sleep, cat, awk, ln and dd beside what is built in. nil = no shell.
+	// such as {"sh", "-c"}. Scripts use sleep, cat, awk, ln, dd, env and stty beside what is built in. nil = no shell.
 	Shell []string
+	// Scripts: Cmd.Script is read by a shell such as Shell. Otherwise Start must answer ErrUnsupported to it.
+	Scripts bool
 	// Binds: the sandbox is a Binder. Otherwise As must not find one.
 	Binds bool
 	// BindsWorkdir: a directory can be bound at the working directory, and the Caps say so. Otherwise they must not.
@@ -46,6 +48,10 @@ type Options struct {
 	Detached bool
 	// Limits are those of Cmd.Limits that are held, as the Caps say. All others must be refused by name.
 	Limits sandbox.LimitSet
+	// Processes: the sandbox is a ProcessLister. Otherwise As must not find one.
+	Processes bool
+	// Terminals: the sandbox is a TerminalStarter, and there is a Shell. Otherwise As must not find one.
+	Terminals bool
 	// Patience is how long something that must happen may take; 0 means 20 seconds.
 	Patience time.Duration
 }

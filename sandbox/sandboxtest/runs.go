@@ -19,6 +19,13 @@ var commandChecks = []check{
 			e.is(e.box().starts(sandbox.Cmd{Argv: []string{"true"}}), "start", sandbox.ErrUnsupported)
 		}
 	}},
+	{"NoScript", "where no shell reads it, a Script is ErrUnsupported, with parameters or without", func(e *env) {
+		if !e.opts.Scripts {
+			b := e.box()
+			e.is(b.starts(sandbox.Cmd{Script: "true"}), "start", sandbox.ErrUnsupported)
+			e.is(b.starts(sandbox.Cmd{Script: "true", Argv: []string{"true"}}), "start with parameters", sandbox.ErrUnsupported)
+		}
+	}},
 	{"Streams", "what a command writes arrives exactly, on the stream it was written to, and is counted", func(e *env) {
 		c := e.opts.Commands
 		b := e.box()

@@ -99,6 +99,26 @@ var shellChecks = []check{
 		e.ok(b.FS().Remove(e.deadline(), "alive", &sandbox.RemoveOptions{MissingOK: true}), "remove")
 		e.never("what was in the background still writes", func() bool { return b.has("alive") })
 	}},
+	{"Orphans", "what loses its parent leaves no zombies behind: after hundreds there is at most one", func(e *env) { // case 15
+		if !e.opts.ProcessesSeeFiles {
+			return
+		}
+		b := e.box()
+		w, err := b.FS().Create(e.deadline(), "suite-orphan", &sandbox.CreateOptions{Mode: 0o755}) // by whose name they are known
+		e.ok(err, "create")
+		_, err = w.Write([]byte("#!/bin/sh\n:\n"))
+		e.ok(err, "write")
+		e.ok(w.Close(), "close")
+		const n = 200
+		r := b.run(sandbox.Cmd{Argv: e.script(fmt.Sprintf("i=0; while [ $i -lt %d ]; do (./suite-orphan &); i=$((i+1)); done; echo $i", n))})
+		if r.stdout != fmt.Sprintf("%d\n", n) || r.stderr != "" {
+			e.fatalf("%+v", r)
+		}
+		e.eventually("there is at most one zombie", func() bool {
+			r := b.run(sandbox.Cmd{Argv: e.script(`for f in /proc/[0-9]*/stat; do read -r a <"$f" && echo "$a"; done 2>/dev/null | awk '$2 == "(suite-orphan)" && $3 == "Z" { n++ } END { print n + 0 }'`)})
+			return r.stdout == "0\n" || r.stdout == "1\n"
+		})
+	}},
 	{"Interleaved", "both streams are one sequence, in which each keeps its order", func(e *env) {
 		p := e.box().start(sandbox.Cmd{Argv: e.script("for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done")})
 		var out, err strings.Builder

@@ -13,9 +13,9 @@
 //			return p
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-//			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
+//			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true, ProcessesSeeFiles: true,
 //			Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, Streams: true,
-//			Detached: true, Lists: true, Reaps: true, Measures: true,
+//			Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
 //		})
 //	}
 //
@@ -69,6 +69,10 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Output", true, outputChecks},
 		{"Stops", true, stopChecks},
 		{"Shell", opts.Shell != nil, shellChecks},
+		{"Scripts", opts.Scripts, scriptChecks},
+		{"Environment", opts.Commands.Env != nil, environmentChecks},
+		{"Processes", opts.Processes, processChecks},
+		{"Terminals", opts.Terminals, terminalChecks},
 		{"Binds", opts.Binds, bindChecks},
 		{"Workdir", opts.BindsWorkdir, workdirChecks},
 		{"BoundFiles", opts.BindsWorkdir, inBoundWorkdir(fileChecks)},

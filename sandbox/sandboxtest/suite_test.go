@@ -31,8 +31,8 @@ func TestOn(t *testing.T) {
 		limits = b.of(unconfined(t)).Info().Caps.Limits
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second, Limits: limits,
+		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true,
+		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true, Patience: 5 * time.Second, Limits: limits,
 	})
 }
 
@@ -57,6 +57,10 @@ func allBroken(t *testing.T) map[string]brokenProvider {
 		maps.Copy(all, brokenTreeLimits)
 	}
 	maps.Copy(all, brokenRefusals)
+	maps.Copy(all, brokenRuns)
+	maps.Copy(all, brokenScripts)
+	maps.Copy(all, brokenProcesses)
+	maps.Copy(all, brokenTerminals)
 	return all
 }
 

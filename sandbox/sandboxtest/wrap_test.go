@@ -100,6 +100,8 @@ type handle struct {
 	close func() error
 	bind  func(context.Context, string, string) (func(context.Context) error, error)
 	attrs sandbox.AttrSetter
+	procs *processLister
+	term  func(context.Context, sandbox.Cmd, sandbox.TerminalSize) (sandbox.Terminal, error)
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -135,6 +137,14 @@ func (h *handle) As(target any) (ok bool) {
 		if *t, ok = sandbox.As[sandbox.Binder](h.Sandbox); h.bind != nil {
 			*t = binder(h.bind)
 		}
+	case *sandbox.ProcessLister:
+		if *t, ok = sandbox.As[sandbox.ProcessLister](h.Sandbox); ok && h.procs != nil {
+			*t = h.procs
+		}
+	case *sandbox.TerminalStarter:
+		if *t, ok = sandbox.As[sandbox.TerminalStarter](h.Sandbox); ok && h.term != nil {
+			*t = terminalStarter(h.term)
+		}
 	}
 	return ok
 }
@@ -143,6 +153,55 @@ type binder func(context.Context, string, string) (func(context.Context) error, 
 
 func (b binder) Bind(ctx context.Context, hostDir, at string) (func(context.Context) error, error) {
 	return b(ctx, hostDir, at)
+}
+
+// processLister is the list of a handle, of which some methods are replaced.
+type processLister struct {
+	sandbox.ProcessLister
+	processes func(context.Context) iter.Seq2[sandbox.ProcessInfo, error]
+	process   func(context.Context, string) (sandbox.Process, error)
+}
+
+func (l *processLister) Processes(ctx context.Context) iter.Seq2[sandbox.ProcessInfo, error] {
+	if l.processes != nil {
+		return l.processes(ctx)
+	}
+	return l.ProcessLister.Processes(ctx)
+}
+
+func (l *processLister) Process(ctx context.Context, id string) (sandbox.Process, error) {
+	if l.process != nil {
+		return l.process(ctx, id)
+	}
+	return l.ProcessLister.Process(ctx, id)
+}
+
+type terminalStarter func(context.Context, sandbox.Cmd, sandbox.TerminalSize) (sandbox.Terminal, error)
+
+func (s terminalStarter) StartTerminal(ctx context.Context, c sandbox.Cmd, size sandbox.TerminalSize) (sandbox.Terminal, error) {
+	return s(ctx, c, size)
+}
+
+// terminal is a terminal of which some methods are replaced.
+type terminal struct {
+	process
+	t      sandbox.Terminal
+	write  func([]byte) (int, error)
+	resize func(context.Context, sandbox.TerminalSize) error
+}
+
+func (t *terminal) Write(b []byte) (int, error) {
+	if t.write != nil {
+		return t.write(b)
+	}
+	return t.t.Write(b)
+}
+
+func (t *terminal) Resize(ctx context.Context, size sandbox.TerminalSize) error {
+	if t.resize != nil {
+		return t.resize(ctx, size)
+	}
+	return t.t.Resize(ctx, size)
 }
 
 // files is an FS of which some methods are replaced.
@@ -231,6 +290,14 @@ type process struct {
 	sandbox.Process
 	wait   func(context.Context) (sandbox.Exit, error)
 	output func(context.Context, int64) iter.Seq2[sandbox.Chunk, error]
+	close  func() error
+}
+
+func (p *process) Close() error {
+	if p.close != nil {
+		return p.close()
+	}
+	return p.Process.Close()
 }
 
 func (p *process) Wait(ctx context.Context) (sandbox.Exit, error) {
