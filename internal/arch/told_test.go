@@ -92,6 +92,7 @@ var refusals = map[string]told{
 	"mount/files.UnsupportedError":  {input, []string{"501 unsupported"}},
 
 	"sandbox.AttemptsError":     {fault, []string{"503 start_failed"}},
+	"sandbox.ErrArchive":        {input, []string{"400 invalid_archive"}},
 	"sandbox.ErrAsleep":         {state, []string{"409 asleep"}},
 	"sandbox.ErrClosed":         {state, []string{"409 handle_closed"}},
 	"sandbox.ErrCrossDevice":    {input, []string{"400 cross_device"}},
@@ -117,6 +118,7 @@ var refusals = map[string]told{
 	"sandbox.ErrNoProcess":      {lacks, []string{"404 not_found"}},
 	"sandbox.ErrPrecondition":   {state, []string{"412 precondition_failed"}},
 	"sandbox.LostError":         {state, []string{"409 lost"}},
+	"sandbox.TarLimitError":     {input, []string{"413 archive_too_large"}},
 	"sandbox.ProvisioningError": {fault, []string{"503 provisioning"}},
 
 	"sandbox/policy.RefusedError": {input, []string{

@@ -34,6 +34,7 @@ const (
 const (
 	Proc    = "proc"    // the proc file system
 	Geesefs = "geesefs" // the program, on PATH
+	Tar     = "tar"     // the program of that name, GNU's
 )
 
 // All is what BUNKROOM_REQUIRE=all stands for.

@@ -46,6 +46,7 @@ func allBroken() map[string]brokenProvider {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenPowers)
 	maps.Copy(all, brokenMeasures)
+	maps.Copy(all, brokenTars)
 	return all
 }
 

@@ -136,6 +136,8 @@ type files struct {
 	create  func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error)
 	readDir func(context.Context, string) iter.Seq2[sandbox.FileInfo, error]
 	remove  func(context.Context, string, *sandbox.RemoveOptions) error
+	lstat   func(context.Context, string) (sandbox.FileInfo, error)
+	rename  func(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error
 }
 
 func (f *files) at(path string) string {
@@ -164,6 +166,9 @@ func (f *files) Stat(ctx context.Context, path string) (sandbox.FileInfo, error)
 }
 
 func (f *files) Lstat(ctx context.Context, path string) (sandbox.FileInfo, error) {
+	if f.lstat != nil {
+		return f.lstat(ctx, path)
+	}
 	return f.FS.Lstat(ctx, f.at(path))
 }
 
@@ -184,6 +189,9 @@ func (f *files) Remove(ctx context.Context, path string, opts *sandbox.RemoveOpt
 }
 
 func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.RenameOptions) error {
+	if f.rename != nil {
+		return f.rename(ctx, from, to, opts)
+	}
 	return f.FS.Rename(ctx, f.at(from), f.at(to), opts)
 }
 
