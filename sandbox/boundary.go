@@ -145,4 +145,3 @@ type FileInfo struct {
 
 // IsDir reports whether it is a directory.
 func (i FileInfo) IsDir() bool { return i.Kind == KindDir }
-

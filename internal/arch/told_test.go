@@ -110,6 +110,7 @@ var refusals = map[string]told{
 	"sandbox.ErrNotStarted":     {input, []string{"400 not_started"}},
 	"sandbox.ErrStale":          {state, []string{"410 machine_replaced"}},
 	"sandbox.ErrStarting":       {fault, []string{"503 starting"}},
+	"sandbox.ErrTooManyWatches": {limit, []string{"507 watch_limit"}},
 	"sandbox.ErrUnavailable":    {fault, []string{"503 unavailable"}},
 	"sandbox.ErrUnsupported":    {input, []string{"501 unsupported"}},
 	"sandbox.ErrWorking":        {state, []string{"409 working"}},
