@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return open(t, unconfined) }, &sandboxtest.Options{
 				Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+				Binds: true, BindsWorkdir: !unconfined, Links: true, Watches: true, WatchesBound: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 			})
 		})
 	}

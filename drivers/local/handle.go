@@ -33,6 +33,7 @@ var (
 	_ sandbox.Sandbox   = (*handle)(nil)
 	_ sandbox.Binder    = (*handle)(nil)
 	_ sandbox.Symlinker = (*handle)(nil)
+	_ sandbox.Watcher   = (*handle)(nil)
 )
 
 func newHandle(p *Provider, m *machine) (*handle, error) {
@@ -181,6 +182,7 @@ func (h *handle) Close() error {
 	for _, b := range binds {
 		h.undo(b)
 	}
+	h.m.watches.end(func(w *watch) bool { return w.h == h }, sandbox.ErrClosed)
 	h.files.close()
 	h.m.exit()
 	return nil

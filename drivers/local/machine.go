@@ -78,6 +78,7 @@ type machine struct {
 
 	colours colours // guarded by mu
 	links   links
+	watches watches
 	initMu  sync.Mutex
 	init    *initProc // confined only; guarded by initMu
 }

@@ -21,7 +21,8 @@ import (
 // Nothing in it is random and nothing waits for the clock except a command's
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
 // bubble. It is a [sandbox.Lister], a [sandbox.Reaper] and a
-// [sandbox.Measurer], and its handles are [sandbox.Binder] and [sandbox.Symlinker].
+// [sandbox.Measurer], and its handles are [sandbox.Binder],
+// [sandbox.Symlinker] and [sandbox.Watcher].
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -110,6 +111,7 @@ type boxMachine struct {
 	root    *boxNode // "/", which holds the working directory
 	procs   map[*boxProcess]struct{}
 	started int // processes, ever
+	watches map[*boxWatch]struct{}
 }
 
 // Open makes the machine called name, or finds it, and returns a handle on it:

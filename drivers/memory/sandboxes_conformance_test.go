@@ -17,6 +17,6 @@ func TestSandboxesConformance(t *testing.T) {
 		return boxes
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-		Commands: commands, Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+		Commands: commands, Binds: true, BindsWorkdir: true, Links: true, Watches: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 	})
 }

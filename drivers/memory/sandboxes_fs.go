@@ -176,6 +176,7 @@ func (f *boxFS) Mkdir(ctx context.Context, p string) error {
 			return fs.ErrExist
 		case at.node == nil:
 			at.dir.mkdirs(at.missing, f.s.now())
+			f.m.tellMade(at)
 		case at.node.kind != sandbox.KindDir:
 			return sandbox.ErrNotDir
 		}
@@ -198,6 +199,7 @@ func (f *boxFS) Remove(ctx context.Context, p string, opts *sandbox.RemoveOption
 			return sandbox.ErrNotEmpty
 		}
 		at.dir.put(at.name(), nil, f.s.now())
+		f.m.tellRemoved(at.path, at.node)
 		return nil
 	}, func(at boxPlace) error { return at.bind.remove(at, o.Recursive) })
 	if o.MissingOK && errors.Is(err, fs.ErrNotExist) {
@@ -256,6 +258,7 @@ func (f *boxFS) rename(ctx context.Context, from, to string) (bad string, src, d
 	now := f.s.now()
 	src.dir.put(src.name(), nil, now)
 	dst.dir.put(dst.name(), src.node, now)
+	f.m.tellMoved(src.path, dst.path, src.node)
 	return "", src, dst, nil
 }
 
@@ -291,6 +294,7 @@ func (f *boxFS) Symlink(ctx context.Context, target, link string) error {
 		}
 		now := f.s.now()
 		at.dir.put(at.name(), &boxNode{kind: sandbox.KindSymlink, mode: 0o777, mtime: now, target: target}, now)
+		f.m.tellMade(at)
 		return nil
 	}, func(at boxPlace) error { return at.bind.root.Symlink(target, at.rel) })
 }

@@ -29,6 +29,7 @@ var (
 	_ sandbox.Sandbox   = (*boxHandle)(nil)
 	_ sandbox.Binder    = (*boxHandle)(nil)
 	_ sandbox.Symlinker = (*boxHandle)(nil)
+	_ sandbox.Watcher   = (*boxHandle)(nil)
 )
 
 func newBoxHandle(s *Sandboxes, m *boxMachine) *boxHandle {
@@ -178,6 +179,7 @@ func (h *boxHandle) enter(p *boxProcess, program string) (Handler, *boxFS, error
 func (h *boxHandle) Close() error {
 	h.s.mu.Lock()
 	h.closed = true
+	h.m.endWatches(h, sandbox.ErrClosed)
 	procs := slices.Collect(maps.Keys(h.procs))
 	h.s.mu.Unlock()
 	for _, p := range procs {

@@ -44,6 +44,7 @@ func (f *boxFS) put(p string, data []byte, o sandbox.CreateOptions) error {
 		}
 		now := f.s.now()
 		at.dir.mkdirs(at.parents(), now).put(at.name(), &boxNode{kind: sandbox.KindFile, mode: o.Mode, mtime: now, data: data}, now)
+		f.m.tellMade(at)
 		return nil
 	}, func(at boxPlace) error { return at.bind.put(at, data, o) })
 }

@@ -165,7 +165,9 @@ func abs(h *handle, p string) string {
 }
 
 func onHost(h *handle) func(context.Context, string, *sandbox.OpenOptions) (io.ReadCloser, error) {
-	return func(_ context.Context, p string, _ *sandbox.OpenOptions) (io.ReadCloser, error) { return os.Open(abs(h, p)) }
+	return func(_ context.Context, p string, _ *sandbox.OpenOptions) (io.ReadCloser, error) {
+		return os.Open(abs(h, p))
+	}
 }
 
 // looksFirst checks where a path leads, and then goes there.

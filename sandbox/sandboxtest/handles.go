@@ -90,6 +90,9 @@ var handleChecks = []check{
 		if _, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok != e.opts.Links {
 			e.fatalf("is a Symlinker: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.Watcher](b.Sandbox); ok != e.opts.Watches {
+			e.fatalf("is a Watcher: %v", ok)
+		}
 	}},
 	{"Concurrent", "all methods may be called concurrently", func(e *env) {
 		b := e.box()
@@ -137,6 +140,9 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 	if l, ok := sandbox.As[sandbox.Symlinker](b.Sandbox); ok {
 		uses["Symlink"] = func() error { return l.Symlink(ctx, "x", name+"-link") }
 		uses["Readlink"] = func() error { _, err := l.Readlink(ctx, name); return err }
+	}
+	if w, ok := sandbox.As[sandbox.Watcher](b.Sandbox); ok {
+		uses["Watch"] = func() error { _, err := w.Watch(ctx, ".", nil); return err }
 	}
 	if l, ok := sandbox.As[sandbox.Binder](b.Sandbox); ok {
 		dir, at := e.TempDir(), sandbox.BindRoot(b)+"/late"

@@ -24,6 +24,10 @@ type Options struct {
 	BindsWorkdir bool
 	// Links: the sandbox is a Symlinker. Otherwise As must not find one.
 	Links bool
+	// Watches: the sandbox is a Watcher. Otherwise As must not find one.
+	Watches bool
+	// WatchesBound: it watches what is bound too. Otherwise to watch that must be ErrUnsupported.
+	WatchesBound bool
 	// Lists: the provider is a Lister. Otherwise As must not find one.
 	Lists bool
 	// Reaps: the provider is a Reaper. Otherwise As must not find one.

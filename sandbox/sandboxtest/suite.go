@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, ProcessesSeeFiles: true,
-//			Binds: true, BindsWorkdir: true, Links: true, Detached: true, Lists: true, Reaps: true, Measures: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Watches: true, WatchesBound: true, Detached: true, Lists: true, Reaps: true, Measures: true,
 //		})
 //	}
 //
@@ -58,6 +58,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Escapes", opts.Links, escapeChecks},
 		{"Tar", true, tarChecks},
 		{"TarLinks", opts.Links, tarLinkChecks},
+		{"Watch", opts.Watches, watchChecks},
 		{"Commands", true, commandChecks},
 		{"Output", true, outputChecks},
 		{"Stops", true, stopChecks},
@@ -73,6 +74,7 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"BoundEscapes", opts.BindsWorkdir && opts.Links, inBoundWorkdir(escapeChecks)},
 		{"BoundTar", opts.BindsWorkdir, inBoundWorkdir(tarChecks)},
 		{"BoundTarLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(tarLinkChecks)},
+		{"BoundWatch", opts.BindsWorkdir && opts.WatchesBound, inBoundWorkdir(watchChecks)},
 		{"BoundCommands", opts.BindsWorkdir, inBoundWorkdir(commandChecks)},
 		{"Lists", opts.Lists, listChecks},
 		{"Reaps", opts.Reaps, reapChecks},

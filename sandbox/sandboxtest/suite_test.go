@@ -28,7 +28,7 @@ func TestOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
+		Binds: true, Links: true, Watches: true, WatchesBound: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Patience: 5 * time.Second,
 	})
 }
 
@@ -47,6 +47,7 @@ func allBroken() map[string]brokenProvider {
 	maps.Copy(all, brokenPowers)
 	maps.Copy(all, brokenMeasures)
 	maps.Copy(all, brokenTars)
+	maps.Copy(all, brokenWatches)
 	return all
 }
 

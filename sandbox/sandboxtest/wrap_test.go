@@ -87,6 +87,7 @@ type handle struct {
 	start func(context.Context, sandbox.Cmd) (sandbox.Process, error)
 	close func() error
 	bind  func(context.Context, string, string) (func(context.Context) error, error)
+	watch watchFunc
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -118,6 +119,10 @@ func (h *handle) As(target any) (ok bool) {
 		if *t, ok = sandbox.As[sandbox.Binder](h.Sandbox); h.bind != nil {
 			*t = binder(h.bind)
 		}
+	case *sandbox.Watcher:
+		if *t, ok = sandbox.As[sandbox.Watcher](h.Sandbox); h.watch != nil {
+			*t = h.watch
+		}
 	}
 	return ok
 }
@@ -126,6 +131,12 @@ type binder func(context.Context, string, string) (func(context.Context) error, 
 
 func (b binder) Bind(ctx context.Context, hostDir, at string) (func(context.Context) error, error) {
 	return b(ctx, hostDir, at)
+}
+
+type watchFunc func(context.Context, string, *sandbox.WatchOptions) (iter.Seq2[sandbox.Change, error], error)
+
+func (w watchFunc) Watch(ctx context.Context, path string, opts *sandbox.WatchOptions) (iter.Seq2[sandbox.Change, error], error) {
+	return w(ctx, path, opts)
 }
 
 // files is an FS of which some methods are replaced.
