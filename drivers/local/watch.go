@@ -37,15 +37,16 @@ type watch struct {
 	// What follows is the one goroutine's that reads from inotify.
 
 	root    *os.File
-	dirs    map[int32]string // what is watched, and its path below the root; "" is the root itself
-	above   map[int32]string // the directories above the root, and the next one in each: only that these stay matters
-	machine int32            // the machine's directory, which likewise
+	dirs    map[int32]string   // what is watched, and its path below the root; "" is the root itself
+	above   map[int32]string   // the directories above the root, and the next one in each: only that these stay matters
+	machine int32              // the machine's directory, which likewise
+	late    map[int32]struct{} // those of dirs in which one was not found by its path: with something above it, it has moved on
 	waiting []event
 }
 
 // Watch tells of changes through this host's kernel, whichever process makes
 // them. Each takes an instance of inotify, of which a user may have few (fs.inotify.max_user_instances),
-// and a watch for each directory. A directory that may not be read is told and not looked into; one that is bound into another is a place of its own.
+// and a watch for each directory. A directory that may not be read is told and not looked into. Of a file that [sandbox.FS].Create has not finished nothing is told.
 func (h *handle) Watch(ctx context.Context, name string, opts *sandbox.WatchOptions) (iter.Seq2[sandbox.Change, error], error) {
 	if opts == nil {
 		opts = &sandbox.WatchOptions{}
@@ -75,7 +76,7 @@ func (h *handle) Watch(ctx context.Context, name string, opts *sandbox.WatchOpti
 func newWatch(h *handle, name string, opts sandbox.WatchOptions) *watch {
 	return &watch{
 		h: h, asked: name, recursive: opts.Recursive, queue: changes.NewQueue(cmp.Or(opts.Buffer, sandbox.DefaultWatchBuffer)),
-		dirs: map[int32]string{}, above: map[int32]string{},
+		dirs: map[int32]string{}, above: map[int32]string{}, late: map[int32]struct{}{},
 	}
 }
 
@@ -234,7 +235,7 @@ func (w *watch) addPath(name string, mask uint32) (int32, error) {
 const mostDeep = 200
 
 // enter watches a directory and, where that is asked for, all below it. What
-// is in a directory that was not watched before is told, if tell is set.
+// is in a directory that was not known at this path is told, if tell is set.
 func (w *watch) enter(ctx context.Context, dir *os.File, rel string, tell bool) error {
 	mask := uint32(entries)
 	if rel == "" {
@@ -248,8 +249,10 @@ func (w *watch) enter(ctx context.Context, dir *os.File, rel string, tell bool) 
 		return err
 	}
 	was, known := w.dirs[wd]
+	_, late := w.late[wd]
 	w.dirs[wd] = rel
-	if !w.recursive || known && was == rel {
+	delete(w.late, wd)
+	if !w.recursive || known && was == rel && !late {
 		return nil
 	}
 	if strings.Count(rel, "/") >= mostDeep {
@@ -262,7 +265,7 @@ func (w *watch) enter(ctx context.Context, dir *os.File, rel string, tell bool) 
 				return err
 			}
 			below := path.Join(rel, name)
-			if tell && !known {
+			if tell {
 				w.tell(sandbox.ChangeCreated, below)
 			}
 			if err := w.enterChild(ctx, dir, name, below, tell); err != nil {

@@ -81,6 +81,7 @@ func (w *watch) take(e event, buf []byte) (over bool, err error) {
 	switch {
 	case e.has(unix.IN_IGNORED):
 		delete(w.dirs, e.wd)
+		delete(w.late, e.wd)
 		return false, nil
 	case e.wd == w.machine:
 		if err := w.h.check(context.Background()); err != nil {
@@ -107,7 +108,7 @@ func (w *watch) lost() error {
 
 // change tells of a change to the entry at a path.
 func (w *watch) change(e event, rel string, buf []byte) error {
-	isDir := w.recursive && e.has(unix.IN_ISDIR)
+	isDir, in := w.recursive && e.has(unix.IN_ISDIR), e.wd
 	switch {
 	case e.has(unix.IN_CREATE):
 		w.tell(sandbox.ChangeCreated, rel)
@@ -128,14 +129,17 @@ func (w *watch) change(e event, rel string, buf []byte) error {
 			return nil
 		}
 		from := rel
-		rel = path.Join(w.dirs[to.wd], to.name)
+		rel, in = path.Join(w.dirs[to.wd], to.name), to.wd
+		if w.back(e, to, buf) {
+			return w.exchanged(from, e.wd, rel, to.wd)
+		}
 		w.renamed(from, rel)
 		if isDir {
-			w.moved(from, rel)
+			return w.moved(from, rel, in)
 		}
 	}
 	if isDir {
-		return w.arrive(rel)
+		return w.arrive(rel, in)
 	}
 	return nil
 }
@@ -168,34 +172,109 @@ func (w *watch) pair(cookie uint32, buf []byte) (event, bool) {
 	return event{}, false
 }
 
-// arrive watches the directory at a path, if there is one by now, and tells
-// what is in it already. What became of it since, the kernel is yet to tell.
-func (w *watch) arrive(rel string) error {
-	dir := w.root
+// back reports whether a rename is followed by the one that undoes it, and takes that out of what waits.
+func (w *watch) back(from, to event, buf []byte) bool {
+	if len(w.waiting) < 2 && from.has(unix.IN_ISDIR) {
+		w.more(buf, time.Now().Add(pairing))
+	}
+	if len(w.waiting) < 2 {
+		return false
+	}
+	a, b := w.waiting[0], w.waiting[1]
+	is := a.cookie == b.cookie && a.has(unix.IN_MOVED_FROM) && b.has(unix.IN_MOVED_TO) &&
+		a.wd == to.wd && a.name == to.name && b.wd == from.wd && b.name == from.name
+	if is {
+		w.waiting = w.waiting[2:]
+	}
+	return is
+}
+
+// exchanged tells that two may have changed places. The kernel tells it as a rename there and
+// one back, which it may be as well: only by looking can the two be told apart.
+func (w *watch) exchanged(a string, inA int32, b string, inB int32) error {
+	for _, rel := range []string{a, b} {
+		w.tell(sandbox.ChangeRemoved, rel)
+		w.leave(rel)
+	}
+	if err := w.appear(a, inA); err != nil {
+		return err
+	}
+	return w.appear(b, inB)
+}
+
+// appear tells that something is at a path, in the directory that is watched as in, if it is.
+func (w *watch) appear(rel string, in int32) error {
+	dir, err := w.walk(path.Dir(rel))
+	if err != nil {
+		return w.missed(in, err)
+	}
+	defer dir.Close()
+	info, err := describeAt(dir, path.Base(rel))
+	if err != nil {
+		return w.missed(in, err)
+	}
+	w.tell(sandbox.ChangeCreated, rel)
+	if w.recursive && info.IsDir() {
+		return w.arrive(rel, in)
+	}
+	return nil
+}
+
+// walk opens the directory at a path, "." for the root.
+func (w *watch) walk(rel string) (*os.File, error) {
+	dir, err := openWithin(w.root, ".")
 	for elem := range strings.SplitSeq(rel, "/") {
-		next, err := openWithin(dir, elem)
-		if dir != w.root {
-			dir.Close()
-		}
 		if err != nil {
-			if err = exhausted(err); errors.Is(err, sandbox.ErrTooManyWatches) {
-				return err
-			}
-			return nil
+			return nil, err
 		}
-		dir = next
+		above := dir
+		dir, err = openWithin(above, elem)
+		above.Close()
+	}
+	return dir, err
+}
+
+// arrive watches the directory at a path, in the one that is watched as in, if there is
+// one by now, and tells what is in it already. What became of it since, the kernel is yet to
+// tell; but if something above it was moved, nobody tells of it again, and so it is looked for then.
+func (w *watch) arrive(rel string, in int32) error {
+	dir, err := w.walk(rel)
+	if err != nil {
+		return w.missed(in, err)
 	}
 	defer dir.Close()
 	return w.enter(context.Background(), dir, rel, true)
 }
 
-// moved says that a directory, and what is in it, has another path.
-func (w *watch) moved(from, to string) {
+// missed says that something in a directory was not found, as is fine, or could not be looked for.
+func (w *watch) missed(in int32, err error) error {
+	if err = exhausted(err); errors.Is(err, sandbox.ErrTooManyWatches) {
+		return err
+	}
+	w.late[in] = struct{}{}
+	return nil
+}
+
+// moved says that a directory, and what is in it, has another path, in the one that is watched as in.
+func (w *watch) moved(from, to string, in int32) error {
+	var late []int32
 	for wd, rel := range w.dirs {
-		if below, ok := sandbox.PathWithin(from, rel); ok {
-			w.dirs[wd] = path.Join(to, below)
+		below, ok := sandbox.PathWithin(from, rel)
+		if !ok {
+			continue
+		}
+		w.dirs[wd] = path.Join(to, below)
+		if _, is := w.late[wd]; is {
+			late = append(late, wd)
 		}
 	}
+	err := w.arrive(to, in)
+	for _, wd := range late {
+		if rel, watched := w.dirs[wd]; watched && err == nil {
+			err = w.arrive(rel, wd)
+		}
+	}
+	return err
 }
 
 // leave watches a directory no more, nor what is in it: it has gone elsewhere.
@@ -209,6 +288,7 @@ func (w *watch) leave(rel string) {
 
 func (w *watch) remove(wd int32) {
 	delete(w.dirs, wd)
+	delete(w.late, wd)
 	// An error says that the kernel has done it already.
 	_ = control(w.inotify, func(fd int) error {
 		_, err := unix.InotifyRmWatch(fd, uint32(wd))
@@ -220,7 +300,7 @@ func (w *watch) remove(wd int32) {
 // says so: whoever looks after that misses nothing.
 func (w *watch) again() error {
 	old := w.dirs
-	w.dirs = map[int32]string{}
+	w.dirs, w.late = map[int32]string{}, map[int32]struct{}{}
 	root, err := openWithin(w.root, ".")
 	if err != nil {
 		return w.lost()

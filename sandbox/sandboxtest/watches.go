@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -36,6 +37,14 @@ var watchChecks = []check{
 			}
 			return gone && is
 		})
+		if attrs, ok := sandbox.As[sandbox.AttrSetter](b.Sandbox); ok {
+			n = w.sofar()
+			e.ok(attrs.Chmod(e.deadline(), "dir/b", 0o600), "chmod")
+			w.tells(n, b.abs("dir/b"), sandbox.ChangeModified)
+			n = w.sofar()
+			e.ok(attrs.Chtimes(e.deadline(), "dir/b", time.Unix(1_000_000_000, 0)), "chtimes")
+			w.tells(n, b.abs("dir/b"), sandbox.ChangeModified)
+		}
 		e.ok(b.FS().Remove(e.deadline(), "dir/b", nil), "remove")
 		w.tells(0, b.abs("dir/b"), sandbox.ChangeRemoved)
 		e.ok(b.FS().Remove(e.deadline(), "dir/sub", nil), "remove")
