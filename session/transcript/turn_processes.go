@@ -64,8 +64,17 @@ func (s turnSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process,
 
 // As passes on the powers that start nothing.
 func (s turnSandbox) As(target any) bool {
-	if t, ok := target.(*sandbox.Symlinker); ok {
+	switch t := target.(type) {
+	case *sandbox.Symlinker:
 		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
+		*t = power
+		return has
+	case *sandbox.AttrSetter:
+		power, has := sandbox.As[sandbox.AttrSetter](s.Sandbox)
+		*t = power
+		return has
+	case *sandbox.Watcher:
+		power, has := sandbox.As[sandbox.Watcher](s.Sandbox)
 		*t = power
 		return has
 	}

@@ -168,6 +168,14 @@ func TestTurnSandbox(t *testing.T) {
 	if _, had := sandbox.As[sandbox.Symlinker](sb); has != had {
 		t.Errorf("it can make links: %v, want %v", has, had)
 	}
+	_, has = sandbox.As[sandbox.Watcher](turn.Sandbox(sb))
+	if _, had := sandbox.As[sandbox.Watcher](sb); has != had {
+		t.Errorf("it can watch: %v, want %v", has, had)
+	}
+	_, has = sandbox.As[sandbox.AttrSetter](turn.Sandbox(sb))
+	if _, had := sandbox.As[sandbox.AttrSetter](sb); has != had {
+		t.Errorf("it can set attributes: %v, want %v", has, had)
+	}
 	closeTurn(t, turn)
 }
 
