@@ -43,8 +43,12 @@ var (
 	ErrNotLink = access.NewSentinel("sandbox: not a symbolic link", 400, "not_a_link", "The path is not a symbolic link.")
 	// ErrPrecondition: the file is not, or no longer, as the caller says.
 	ErrPrecondition = access.NewSentinel("sandbox: precondition failed", 412, "precondition_failed", "The file has changed since it was read.")
+	// ErrTooManyWatches: this host can't watch any more directories.
+	ErrTooManyWatches = access.NewSentinel("sandbox: too many directories watched", 507, "watch_limit", "Too many folders are being watched. Try again later.")
 	// ErrNoProcess: there is no such process, or nothing is known of it any more.
 	ErrNoProcess = access.NewSentinel("sandbox: no such process", 404, "not_found", "Not found.")
+	// ErrArchive: what was to be imported is no archive, or not all of one.
+	ErrArchive = access.NewSentinel("sandbox: archive damaged or cut short", 400, "invalid_archive", "The archive is damaged or incomplete.")
 	// ErrCrossDevice: a rename between two binds; copy and remove instead.
 	ErrCrossDevice = access.NewSentinel("sandbox: rename across binds", 400, "cross_device", "A file can't be renamed across folders of different storage.")
 )

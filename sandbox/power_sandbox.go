@@ -19,12 +19,23 @@ type AttrSetter interface {
 // Watcher is a [Sandbox] that tells what changes in a directory.
 type Watcher interface {
 	// Watch tells of what changes in the directory path from the moment it
-	// returns, whoever changes it; with opts.Recursive in all below it too.
-	// The sequence is read once, by one reader; it ends with ctx, or with an
-	// error: fs.ErrNotExist once the directory is gone. Links are not followed. A nil opts is all defaults.
+	// returns, whoever changes it; with opts.Recursive in all below it too,
+	// be that made later. Links on the way to the directory are followed as Watch begins; those in it are told of and
+	// not followed. Paths begin with the directory's as it was asked for, made absolute. Of the directory itself nothing is told. A nil opts is all defaults.
 	//
 	// Changes may be told more than once, and several as one. None is left out but where ChangeOverflow
-	// tells that some were, by a reader that was too slow: it has to look for itself then.
+	// tells that some were, by a reader that was too slow: it has to look for itself then, and misses nothing if it does.
+	// What is made in a new directory is told, be it older than the watch on it. A file that is
+	// written with [FS.Create] is told once it is there, as created, modified or renamed. Of a directory that is moved within what is
+	// watched it is told, not of what is in it; of one that comes from elsewhere what is in it is told as created.
+	//
+	// The sequence is read once, by one reader. It ends with ctx, without an error, and so is given up
+	// all that is held for it. Else it ends with an error: after the last change, fs.ErrNotExist once the directory is not there
+	// any more under the path it had; at once ErrClosed after the handle's Close, and
+	// ErrGone or ErrStale once the machine is destroyed. Whoever breaks off reading gives it up too.
+	//
+	// ErrNotDir: path is no directory. ErrTooManyWatches: the host can't watch as many directories; the sequence
+	// ends with it where too many are made later. ErrUnsupported where this provider can't watch there, as may be so of what is bound.
 	Watch(ctx context.Context, path string, opts *WatchOptions) (iter.Seq2[Change, error], error)
 }
 

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 	"time"
 
@@ -180,6 +181,14 @@ func TestAfterClose(t *testing.T) {
 		if !ok {
 			t.Fatal("no AttrSetter")
 		}
+		watcher, ok := sandbox.As[sandbox.Watcher](sb)
+		if !ok {
+			t.Fatal("no Watcher")
+		}
+		changes, err := watcher.Watch(t.Context(), ".", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		open, err := fsys.Open(t.Context(), "f", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -198,6 +207,7 @@ func TestAfterClose(t *testing.T) {
 			"a power":    links.Symlink(t.Context(), "f", "g"),
 			"another":    attrs.Chmod(t.Context(), "f", 0o600),
 			"a file":     second(open.Read(make([]byte, 1))),
+			"changes":    last(changes),
 		} {
 			wantErr(t, what, err, sandbox.ErrClosed)
 		}
@@ -261,3 +271,10 @@ func TestAfterClose(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// last is what a sequence ends with.
+func last(changes iter.Seq2[sandbox.Change, error]) (end error) {
+	for _, end = range changes {
+	}
+	return end
+}

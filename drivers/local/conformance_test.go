@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			}
 			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return openAnswered(t, unconfined) }, &sandboxtest.Options{
 				Commands: commands, Shell: []string{"sh", "-c"}, Scripts: true, Guards: guards,
-				Binds: true, BindsWorkdir: !unconfined, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
+				Binds: true, BindsWorkdir: !unconfined, Links: true, Watches: true, WatchesBound: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
 				Attrs: true, ETags: true, Streams: true, Limits: hostLimits(unconfined),
 			})
 		})

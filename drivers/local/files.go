@@ -174,17 +174,25 @@ func describe(name string, mode fs.FileMode, size int64, modTime time.Time) sand
 }
 
 // describeAt describes the entry name of an open directory.
-func describeAt(ctx context.Context, dir *os.File, name string) (info sandbox.FileInfo, err error) {
+func describeAt(ctx context.Context, dir *os.File, name string) (sandbox.FileInfo, error) {
+	info, st, err := lookAt(dir, name)
+	if err == nil && info.Kind == sandbox.KindFile {
+		info.ETag = version{st.Dev, st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}.settled(ctx)
+	}
+	return info, err
+}
+
+// lookAt is describeAt without the ETag, which may have to be waited for.
+func lookAt(dir *os.File, name string) (info sandbox.FileInfo, st unix.Stat_t, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
-		return info, err
+		return info, st, err
 	}
-	var st unix.Stat_t
 	if e := raw.Control(func(fd uintptr) { err = unix.Fstatat(int(fd), name, &st, unix.AT_SYMLINK_NOFOLLOW) }); e != nil {
-		return info, e
+		return info, st, e
 	}
 	if err != nil {
-		return info, err
+		return info, st, err
 	}
 	mode := fs.FileMode(st.Mode & 0o777)
 	switch st.Mode & unix.S_IFMT {
@@ -196,11 +204,7 @@ func describeAt(ctx context.Context, dir *os.File, name string) (info sandbox.Fi
 	default:
 		mode |= fs.ModeIrregular
 	}
-	info = describe(name, mode, st.Size, time.Unix(st.Mtim.Unix()))
-	if info.Kind == sandbox.KindFile {
-		info.ETag = version{st.Dev, st.Ino, st.Size, unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)}.settled(ctx)
-	}
-	return info, nil
+	return describe(name, mode, st.Size, time.Unix(st.Mtim.Unix())), st, nil
 }
 
 func (f *files) ReadDir(ctx context.Context, name string) iter.Seq2[sandbox.FileInfo, error] {

@@ -35,6 +35,7 @@ var (
 	_ sandbox.Symlinker     = (*handle)(nil)
 	_ sandbox.AttrSetter    = (*handle)(nil)
 	_ sandbox.ProcessLister = (*handle)(nil)
+	_ sandbox.Watcher       = (*handle)(nil)
 )
 
 func newHandle(p *Provider, m *machine) (*handle, error) {
@@ -202,6 +203,7 @@ func (h *handle) Close() error {
 	for _, b := range binds {
 		h.undo(b)
 	}
+	h.m.watches.end(func(w *watch) bool { return w.h == h }, sandbox.ErrClosed)
 	h.files.close()
 	h.m.exit()
 	return nil

@@ -81,6 +81,7 @@ type machine struct {
 	colours colours         // guarded by mu
 	tags    map[string]bool // those that admitTag has noted; guarded by mu
 	links   links
+	watches watches
 	initMu  sync.Mutex
 	init    *initProc // confined only; guarded by initMu
 }

@@ -52,6 +52,7 @@ func (f *files) drop(p *place) {
 	if i := slices.Index(f.places, p); i >= 0 {
 		f.places = slices.Delete(slices.Clone(f.places), i, i+1)
 		p.root.Close()
+		f.h.m.watches.end(func(w *watch) bool { return w.place == p }, fs.ErrNotExist)
 	}
 }
 

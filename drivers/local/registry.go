@@ -119,8 +119,9 @@ func (m *machine) closeInit() {
 	}
 }
 
-// forget stops the machine's timer and closes its directory.
+// forget ends what is watched, stops the machine's timer and closes its directory.
 func (m *machine) forget() {
+	m.watches.end(func(*watch) bool { return true }, sandbox.ErrClosed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle != nil {

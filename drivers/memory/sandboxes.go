@@ -22,7 +22,7 @@ import (
 // own Timeout and KillGrace, so that tests may run in a testing/synctest
 // bubble. It is a [sandbox.Lister], a [sandbox.Reaper], a
 // [sandbox.Measurer] and a [sandbox.Guard], and its handles are [sandbox.Binder], [sandbox.Symlinker],
-// [sandbox.AttrSetter] and [sandbox.ProcessLister]. Modes are kept and not enforced.
+// [sandbox.AttrSetter], [sandbox.ProcessLister] and [sandbox.Watcher]. Modes are kept and not enforced.
 // Machines live as long as the value. It is safe for concurrent use.
 type Sandboxes struct {
 	info sandbox.Info
@@ -119,6 +119,7 @@ type boxMachine struct {
 	started    int                  // processes, ever
 	rules      []sandbox.EgressRule // of a machine that was restricted
 	restricted bool
+	watches    map[*boxWatch]struct{}
 }
 
 // Open makes the machine called name, or finds it, and returns a handle on it:

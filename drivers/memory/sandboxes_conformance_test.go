@@ -17,6 +17,6 @@ func TestSandboxesConformance(t *testing.T) {
 		return boxes
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
-		Commands: commands, Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Guards: true, Processes: true,
+		Commands: commands, Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Guards: true, Processes: true, Watches: true,
 	})
 }

@@ -198,6 +198,7 @@ func (f *boxFS) Mkdir(ctx context.Context, p string) error {
 			return fs.ErrExist
 		case at.node == nil:
 			at.dir.mkdirs(at.missing, f.s.now())
+			f.m.tellMade(at)
 		case at.node.kind != sandbox.KindDir:
 			return sandbox.ErrNotDir
 		}
@@ -220,6 +221,7 @@ func (f *boxFS) Remove(ctx context.Context, p string, opts *sandbox.RemoveOption
 			return sandbox.ErrNotEmpty
 		}
 		at.dir.put(at.name(), nil, f.s.now())
+		f.m.tellRemoved(at.path, at.node)
 		return nil
 	}, func(at boxPlace) error {
 		f.s.inBinds.Lock()
@@ -285,6 +287,7 @@ func (f *boxFS) rename(ctx context.Context, from, to string, noReplace bool) (sr
 	now := f.s.now()
 	src.dir.put(src.name(), nil, now)
 	dst.dir.put(dst.name(), src.node, now)
+	f.m.tellMoved(src.path, dst.path, src.node)
 	return src, dst, nil
 }
 

@@ -31,6 +31,7 @@ var (
 	_ sandbox.Symlinker     = (*boxHandle)(nil)
 	_ sandbox.AttrSetter    = (*boxHandle)(nil)
 	_ sandbox.ProcessLister = (*boxHandle)(nil)
+	_ sandbox.Watcher       = (*boxHandle)(nil)
 )
 
 func newBoxHandle(s *Sandboxes, m *boxMachine) *boxHandle {
@@ -187,6 +188,7 @@ func (h *boxHandle) enter(p *boxProcess, program string) (Handler, *boxFS, error
 func (h *boxHandle) Close() error {
 	h.s.mu.Lock()
 	h.closed = true
+	h.m.endWatches(h, sandbox.ErrClosed)
 	procs := slices.Collect(maps.Keys(h.procs))
 	h.s.mu.Unlock()
 	for _, p := range procs {

@@ -25,6 +25,7 @@ func (f *boxFS) Symlink(ctx context.Context, target, link string) error {
 		}
 		now := f.s.now()
 		at.dir.put(at.name(), &boxNode{kind: sandbox.KindSymlink, mode: 0o777, mtime: now, target: target}, now)
+		f.m.tellMade(at)
 		return nil
 	}, func(at boxPlace) error { return at.bind.root.Symlink(target, at.rel) })
 }
@@ -58,6 +59,7 @@ func (f *boxFS) Chmod(ctx context.Context, p string, mode fs.FileMode) error {
 			return fs.ErrNotExist
 		}
 		at.node.mode = mode
+		f.m.tell(sandbox.Change{Kind: sandbox.ChangeModified, Path: at.path})
 		return nil
 	}, func(at boxPlace) error { return at.bind.root.Chmod(at.rel, mode) })
 }
@@ -69,6 +71,7 @@ func (f *boxFS) Chtimes(ctx context.Context, p string, modTime time.Time) error 
 			return fs.ErrNotExist
 		}
 		at.node.mtime = modTime
+		f.m.tell(sandbox.Change{Kind: sandbox.ChangeModified, Path: at.path})
 		return nil
 	}, func(at boxPlace) error { return at.bind.root.Chtimes(at.rel, modTime, modTime) })
 }

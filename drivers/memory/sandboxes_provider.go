@@ -203,6 +203,7 @@ func (s *Sandboxes) destroy(i sandbox.Incarnation, evenHidden bool, how boxStop)
 	m := s.machines[at]
 	m.gone = true
 	s.machines = slices.Delete(s.machines, at, at+1)
+	m.endWatches(nil, s.missing(m.ref))
 	procs := slices.Collect(maps.Keys(m.procs))
 	s.mu.Unlock()
 	how.signal = sandbox.SignalKill

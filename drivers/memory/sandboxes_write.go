@@ -48,6 +48,7 @@ func (f *boxFS) put(p string, data []byte, o sandbox.CreateOptions) error {
 		now := f.s.now()
 		f.s.written++
 		at.dir.mkdirs(at.parents(), now).put(at.name(), &boxNode{kind: sandbox.KindFile, mode: o.Mode, mtime: now, data: data, version: f.s.written}, now)
+		f.m.tellMade(at)
 		return nil
 	}, func(at boxPlace) error {
 		f.s.inBinds.Lock()

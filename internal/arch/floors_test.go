@@ -40,6 +40,7 @@ var house = []room{
 	{Path: "internal/sim", Floor: 0, Only: []string{}}, // tests only, which import the drivers
 	{Path: "billing", Floor: 1, Only: []string{"access"}},
 	{Path: "sandbox", Floor: 1, Only: []string{"access"}},
+	{Path: "internal/changes", Floor: 2, Only: []string{"sandbox"}},
 	{Path: "sandbox/policy", Floor: 2, Only: []string{"sandbox"}},
 	{Path: "mount", Floor: 2, Only: []string{"access", "internal/host", "sandbox"}},
 	{Path: "session", Floor: 3, Only: []string{"access", "billing", "internal/host", "sandbox", "mount"}},

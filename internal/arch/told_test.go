@@ -92,6 +92,7 @@ var refusals = map[string]told{
 	"mount/files.UnsupportedError":  {input, []string{"501 unsupported"}},
 
 	"sandbox.AttemptsError":     {fault, []string{"503 start_failed"}},
+	"sandbox.ErrArchive":        {input, []string{"400 invalid_archive"}},
 	"sandbox.ErrAsleep":         {state, []string{"409 asleep"}},
 	"sandbox.ErrClosed":         {state, []string{"409 handle_closed"}},
 	"sandbox.ErrCrossDevice":    {input, []string{"400 cross_device"}},
@@ -109,6 +110,7 @@ var refusals = map[string]told{
 	"sandbox.ErrNotStarted":     {input, []string{"400 not_started"}},
 	"sandbox.ErrStale":          {state, []string{"410 machine_replaced"}},
 	"sandbox.ErrStarting":       {fault, []string{"503 starting"}},
+	"sandbox.ErrTooManyWatches": {limit, []string{"507 watch_limit"}},
 	"sandbox.ErrUnavailable":    {fault, []string{"503 unavailable"}},
 	"sandbox.ErrUnsupported":    {input, []string{"501 unsupported"}},
 	"sandbox.ErrWorking":        {state, []string{"409 working"}},
@@ -117,6 +119,7 @@ var refusals = map[string]told{
 	"sandbox.ErrNoProcess":      {lacks, []string{"404 not_found"}},
 	"sandbox.ErrPrecondition":   {state, []string{"412 precondition_failed"}},
 	"sandbox.LostError":         {state, []string{"409 lost"}},
+	"sandbox.TarLimitError":     {input, []string{"413 archive_too_large"}},
 	"sandbox.ProvisioningError": {fault, []string{"503 provisioning"}},
 
 	"sandbox/policy.RefusedError": {input, []string{

@@ -38,6 +38,7 @@ const (
 	Pids    = "pids"    // a cgroup of the controller pids (v1), in which others can be made
 	Bash    = "bash"    // the shell, which can connect to a port
 	Geesefs = "geesefs" // the program, on PATH
+	Tar     = "tar"     // the program of that name, GNU's
 )
 
 // All is what BUNKROOM_REQUIRE=all stands for.

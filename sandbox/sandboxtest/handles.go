@@ -100,6 +100,9 @@ var handleChecks = []check{
 		if _, ok := sandbox.As[sandbox.TerminalStarter](b.Sandbox); ok != e.opts.Terminals {
 			e.fatalf("is a TerminalStarter: %v", ok)
 		}
+		if _, ok := sandbox.As[sandbox.Watcher](b.Sandbox); ok != e.opts.Watches {
+			e.fatalf("is a Watcher: %v", ok)
+		}
 	}},
 	{"Concurrent", "all methods may be called concurrently", func(e *env) {
 		b := e.box()
@@ -170,6 +173,9 @@ func (e *env) uses(b *box, name string) map[string]func() error {
 			}
 			return err
 		}
+	}
+	if w, ok := sandbox.As[sandbox.Watcher](b.Sandbox); ok {
+		uses["Watch"] = func() error { _, err := w.Watch(ctx, ".", nil); return err }
 	}
 	if l, ok := sandbox.As[sandbox.Binder](b.Sandbox); ok {
 		dir, at := e.TempDir(), sandbox.BindRoot(b)+"/late"

@@ -32,6 +32,10 @@ type Options struct {
 	ETags bool
 	// Streams: a file is written and read without being held in the memory of this process.
 	Streams bool
+	// Watches: the sandbox is a Watcher. Otherwise As must not find one.
+	Watches bool
+	// WatchesBound: it watches what is bound too. Otherwise to watch that must be ErrUnsupported.
+	WatchesBound bool
 	// Lists: the provider is a Lister. Otherwise As must not find one.
 	Lists bool
 	// Reaps: the provider is a Reaper. Otherwise As must not find one.

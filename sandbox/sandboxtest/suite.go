@@ -14,7 +14,7 @@
 //		}
 //		sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 //			Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true, ProcessesSeeFiles: true,
-//			Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, Streams: true,
+//			Binds: true, BindsWorkdir: true, Links: true, Watches: true, WatchesBound: true, Attrs: true, ETags: true, Streams: true,
 //			Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
 //		})
 //	}
@@ -65,6 +65,9 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"Paths", true, pathChecks},
 		{"Links", opts.Links, linkChecks},
 		{"Escapes", opts.Links, escapeChecks},
+		{"Tar", true, tarChecks},
+		{"TarLinks", opts.Links, tarLinkChecks},
+		{"Watch", opts.Watches, watchChecks},
 		{"Commands", true, commandChecks},
 		{"Output", true, outputChecks},
 		{"Stops", true, stopChecks},
@@ -90,6 +93,9 @@ func TestProvider(t *testing.T, open func(t *testing.T) sandbox.Provider, opts *
 		{"BoundPaths", opts.BindsWorkdir, inBoundWorkdir(pathChecks)},
 		{"BoundLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(linkChecks)},
 		{"BoundEscapes", opts.BindsWorkdir && opts.Links, inBoundWorkdir(escapeChecks)},
+		{"BoundTar", opts.BindsWorkdir, inBoundWorkdir(tarChecks)},
+		{"BoundTarLinks", opts.BindsWorkdir && opts.Links, inBoundWorkdir(tarLinkChecks)},
+		{"BoundWatch", opts.BindsWorkdir && opts.WatchesBound, inBoundWorkdir(watchChecks)},
 		{"BoundCommands", opts.BindsWorkdir, inBoundWorkdir(commandChecks)},
 		{"Limits", true, limitChecks},
 		{"Lists", opts.Lists, listChecks},

@@ -32,7 +32,7 @@ func TestOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"}, Scripts: true,
-		Binds: true, Links: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true, Patience: 5 * time.Second, Limits: limits,
+		Binds: true, Links: true, Watches: true, WatchesBound: true, Attrs: true, ETags: true, Streams: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true, Patience: 5 * time.Second, Limits: limits,
 	})
 }
 
@@ -61,6 +61,8 @@ func allBroken(t *testing.T) map[string]brokenProvider {
 	maps.Copy(all, brokenScripts)
 	maps.Copy(all, brokenProcesses)
 	maps.Copy(all, brokenTerminals)
+	maps.Copy(all, brokenTars)
+	maps.Copy(all, brokenWatches)
 	return all
 }
 

@@ -102,6 +102,7 @@ type handle struct {
 	attrs sandbox.AttrSetter
 	procs *processLister
 	term  func(context.Context, sandbox.Cmd, sandbox.TerminalSize) (sandbox.Terminal, error)
+	watch watchFunc
 }
 
 func (h *handle) FS() sandbox.FS {
@@ -144,6 +145,10 @@ func (h *handle) As(target any) (ok bool) {
 	case *sandbox.TerminalStarter:
 		if *t, ok = sandbox.As[sandbox.TerminalStarter](h.Sandbox); ok && h.term != nil {
 			*t = terminalStarter(h.term)
+		}
+	case *sandbox.Watcher:
+		if *t, ok = sandbox.As[sandbox.Watcher](h.Sandbox); h.watch != nil {
+			*t = h.watch
 		}
 	}
 	return ok
@@ -202,6 +207,12 @@ func (t *terminal) Resize(ctx context.Context, size sandbox.TerminalSize) error 
 		return t.resize(ctx, size)
 	}
 	return t.t.Resize(ctx, size)
+}
+
+type watchFunc func(context.Context, string, *sandbox.WatchOptions) (iter.Seq2[sandbox.Change, error], error)
+
+func (w watchFunc) Watch(ctx context.Context, path string, opts *sandbox.WatchOptions) (iter.Seq2[sandbox.Change, error], error) {
+	return w(ctx, path, opts)
 }
 
 // files is an FS of which some methods are replaced.

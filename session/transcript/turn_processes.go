@@ -73,6 +73,10 @@ func (s turnSandbox) As(target any) bool {
 		power, has := sandbox.As[sandbox.AttrSetter](s.Sandbox)
 		*t = power
 		return has
+	case *sandbox.Watcher:
+		power, has := sandbox.As[sandbox.Watcher](s.Sandbox)
+		*t = power
+		return has
 	}
 	return false
 }

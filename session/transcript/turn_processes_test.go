@@ -172,6 +172,10 @@ func TestTurnSandbox(t *testing.T) {
 	if _, had := sandbox.As[sandbox.AttrSetter](sb); has != had {
 		t.Errorf("it can set modes: %v, want %v", has, had)
 	}
+	_, has = sandbox.As[sandbox.Watcher](turn.Sandbox(sb))
+	if _, had := sandbox.As[sandbox.Watcher](sb); has != had {
+		t.Errorf("it can watch: %v, want %v", has, had)
+	}
 	closeTurn(t, turn)
 }
 
