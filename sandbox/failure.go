@@ -59,6 +59,7 @@ func Classify(err error) Failure {
 	var lost *LostError
 	var denied *access.DeniedError
 	var field *access.FieldError
+	var archive *TarLimitError
 	switch {
 	case errors.As(err, &making):
 		return Failure{Kind: "sandbox_starting", Retry: RetryYes, RetryAfter: making.RetryAfter}
@@ -68,6 +69,8 @@ func Classify(err error) Failure {
 		return Failure{Kind: "sandbox_lost", Retry: RetryAfterChange}
 	case errors.As(err, &denied):
 		return Failure{Kind: "denied_access", Retry: RetryNo}
+	case errors.As(err, &archive):
+		return Failure{Kind: "too_large", Retry: RetryNo}
 	case errors.As(err, &field):
 		return Failure{Kind: "invalid_argument", Retry: RetryNo}
 	}
@@ -110,6 +113,8 @@ func kinds() []kind {
 		{ErrNotAllowed, changed("transition_conflict")},
 		{ErrNoProcess, no("process_gone")},
 		{ErrPrecondition, changed("precondition")},
+		{ErrTooManyWatches, changed("too_many_watches")},
+		{ErrArchive, no("corrupt")},
 
 		{syscall.ENOSPC, changed("no_space")},
 		{syscall.EDQUOT, changed("quota")},

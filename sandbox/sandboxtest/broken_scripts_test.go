@@ -20,11 +20,11 @@ var brokenScripts = map[string]brokenProvider{
 		c.Dir = ""
 	})},
 	"feeds a script to the shell": {"Scripts/Stdin", scripts(func(c *sandbox.Cmd) {
-		stdin := c.Stdin
-		c.Stdin = strings.NewReader(c.Script + "\n")
-		if stdin != nil {
-			c.Stdin = io.MultiReader(c.Stdin, stdin)
+		var input []byte
+		if c.Stdin != nil {
+			input, _ = io.ReadAll(c.Stdin)
 		}
+		c.Stdin = strings.NewReader(c.Script + "\n" + string(input))
 		c.Script, c.Argv = "", append([]string{"/bin/sh", "-s"}, c.Argv...)
 	})},
 	"makes a script an argument": {"Scripts/Large", scripts(func(c *sandbox.Cmd) { asArgument(c, "sh") })},

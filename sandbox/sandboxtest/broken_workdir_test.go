@@ -162,7 +162,7 @@ func TestWorkdirOn(t *testing.T) {
 	}
 	sandboxtest.TestProvider(t, open, &sandboxtest.Options{
 		Commands:          sandboxtest.Commands{ReadFile: func(path string) []string { return []string{"cat", path} }},
-		ProcessesSeeFiles: true, Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, Measures: true, Watches: true,
+		ProcessesSeeFiles: true, Binds: true, BindsWorkdir: true, Links: true, Attrs: true, ETags: true, Measures: true, Watches: true, Processes: true,
 	})
 }
 

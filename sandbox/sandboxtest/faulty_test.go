@@ -46,7 +46,7 @@ func TestFaultlessKeepsThePromises(t *testing.T) {
 			Cat:      func() []string { return []string{"cat"} },
 			ReadFile: func(path string) []string { return []string{"cat", path} },
 		},
-		Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Guards: true, Watches: true, Attrs: true, ETags: true,
+		Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Guards: true, Watches: true, Attrs: true, ETags: true, Processes: true,
 	})
 }
 

@@ -51,7 +51,7 @@ var scriptChecks = []check{
 		if want := "a: first\nsecond\nthird, without a newline; 1 \n"; r.stdout != want || r.exit.Code != 0 {
 			e.fatalf("%+v, want %q", r, want)
 		}
-		if r := b.run(sandbox.Cmd{Script: "cat; echo done"}); r.stdout != "done\n" {
+		if r := b.run(sandbox.Cmd{Script: "cat\necho done\n"}); r.stdout != "done\n" {
 			e.fatalf("without input: %+v", r)
 		}
 	}},
