@@ -51,6 +51,11 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 	p.began = time.Now()
 	err = h.p.joined(ctx, h.m, func(i *initProc) (err error) {
 		init = i
+		if p.ttyOpen != nil && i.uid != 0 { // the program opens its terminal by name
+			if err := p.ttyOpen.Chown(i.uid, i.uid); err != nil {
+				return err
+			}
+		}
 		binds := mounted(h.binds)
 		as := i.guise(h.p.view, h.m.dir, binds)
 		view := h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour)

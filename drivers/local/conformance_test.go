@@ -16,17 +16,22 @@ import (
 func TestConformance(t *testing.T) {
 	for name, unconfined := range map[string]bool{"Confined": false, "Unconfined": true} {
 		t.Run(name, func(t *testing.T) {
-			guards := !unconfined && os.Geteuid() == 0 // as an ordinary user there is no entering a machine's network
-			commands := sandboxtest.ShellCommands("sh", "-c")
-			if guards {
-				commands.Reach, commands.Reaching = reach(t)
-			}
-			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return openAnswered(t, unconfined) }, &sandboxtest.Options{
-				Commands: commands, Shell: []string{"sh", "-c"}, Scripts: true, Guards: guards,
-				Binds: true, BindsWorkdir: !unconfined, Links: true, Watches: true, WatchesBound: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true, Processes: true, Terminals: true,
-				Attrs: true, ETags: true, Streams: true, Limits: hostLimits(unconfined),
-			})
+			sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return openAnswered(t, unconfined) }, offered(t, unconfined))
 		})
+	}
+}
+
+// offered is what this host's sandboxes have.
+func offered(t *testing.T, unconfined bool) *sandboxtest.Options {
+	guards := !unconfined && os.Geteuid() == 0 // as an ordinary user there is no entering a machine's network
+	commands := sandboxtest.ShellCommands("sh", "-c")
+	if guards {
+		commands.Reach, commands.Reaching = reach(t)
+	}
+	return &sandboxtest.Options{
+		Commands: commands, Shell: []string{"sh", "-c"}, Scripts: true, Processes: true, Terminals: true, ProcessesSeeFiles: true, Detached: true,
+		Binds: true, BindsWorkdir: !unconfined, Links: true, Attrs: true, ETags: true, Streams: true, Watches: true, WatchesBound: true,
+		Lists: true, Reaps: true, Measures: true, Guards: guards, Limits: hostLimits(unconfined),
 	}
 }
 

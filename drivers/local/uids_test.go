@@ -28,7 +28,7 @@ func apart(t testing.TB, root string, uids local.UIDRange) *local.Provider {
 	if os.Geteuid() != 0 {
 		need.Missing(t, need.Root, "users of their own are for hosts that run as root")
 	}
-	p, err := local.New(local.Config{Root: root, UIDs: uids})
+	p, err := local.New(local.Config{Root: root, UIDs: uids, Proxy: answered()})
 	if cannot := (*local.ConfinementError)(nil); errors.As(err, &cannot) {
 		need.Missing(t, need.Bwrap, cannot.Error())
 	} else if err != nil {
@@ -41,11 +41,9 @@ func apart(t testing.TB, root string, uids local.UIDRange) *local.Provider {
 // A provider whose machines have users of their own keeps every promise too.
 func TestConformanceOfOwnUsers(t *testing.T) {
 	need.Long(t, "it is the whole suite")
-	sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return apart(t, t.TempDir(), testUIDs) }, &sandboxtest.Options{
-		Commands: sandboxtest.ShellCommands("sh", "-c"), Shell: []string{"sh", "-c"},
-		Binds: true, BindsWorkdir: true, Links: true, ProcessesSeeFiles: true, Detached: true, Lists: true, Reaps: true, Measures: true,
-		Limits: hostLimits(false) | sandbox.LimitUserProcesses,
-	})
+	opts := offered(t, false)
+	opts.Limits |= sandbox.LimitUserProcesses
+	sandboxtest.TestProvider(t, func(t *testing.T) sandbox.Provider { return apart(t, t.TempDir(), testUIDs) }, opts)
 }
 
 // usersOf are the user and group ids that the processes with a mark in their environment have on the host.
