@@ -100,7 +100,10 @@ func on(t *testing.T, test, name, check string) (out string, passed bool) {
 // failure names the rule. That sound ones pass is shown by their own tests.
 func TestSuiteFindsWhatIsBroken(t *testing.T) {
 	for name, b := range allBroken(t) {
-		t.Run(name, func(t *testing.T) { fails(t, "TestOn", name, b.check) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each is a process of its own, which mostly waits
+			fails(t, "TestOn", name, b.check)
+		})
 	}
 }
 
