@@ -146,6 +146,11 @@ func TestInitKilledFromInside(t *testing.T) {
 		if exit := wait(t, other); exit.Code != 137 {
 			t.Errorf("%s: the other ended with %+v", kill, exit)
 		}
+		// Of "kill -9 -1" only who says it is left, until the init goes: with it goes
+		// whatever has been started by then. Once that has ended nothing of it is left.
+		if exit := wait(t, killer); exit.Code != 137 {
+			t.Errorf("%s: who said so ended with %+v", kill, exit)
+		}
 		killer.Close()
 		if out := sh(t, sb, "cat kept; ps -e -o comm | grep -c sleep || true"); out != "x\n0\n" {
 			t.Errorf("%s: afterwards %q", kill, out)
