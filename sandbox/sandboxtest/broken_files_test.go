@@ -76,8 +76,8 @@ var brokenFiles = map[string]brokenProvider{
 	"replaces all the same": {"Renames/NoReplace", renames(func(f *files, ctx context.Context, from, to string, o sandbox.RenameOptions) error {
 		return f.FS.Rename(ctx, from, to, nil)
 	})},
-	"overlooks links that lead nowhere": {"Renames/NoReplace", renames(looksThenRenames)},
-	"looks before it renames":           {"Renames/NoReplaceRace", renames(looksThenRenames)},
+	"overlooks links that lead nowhere": {"Renames/NoReplace", renames(looksThenRenames(newMeeting()))},
+	"looks before it renames":           {"Renames/NoReplaceRace", renames(looksThenRenames(newMeeting()))},
 	"moves into an empty directory's place": {"Renames/DirectoryInTheWay", renames(func(f *files, ctx context.Context, from, to string, o sandbox.RenameOptions) error {
 		if info, err := f.FS.Lstat(ctx, to); err == nil && info.IsDir() && from != to && to != "." {
 			f.FS.Remove(ctx, to, nil)
@@ -182,11 +182,31 @@ func renames(rename func(f *files, ctx context.Context, from, to string, o sandb
 	})
 }
 
-func looksThenRenames(f *files, ctx context.Context, from, to string, o sandbox.RenameOptions) error {
-	if _, err := f.FS.Stat(ctx, to); err == nil && o.NoReplace {
-		return &iofs.PathError{Op: "rename", Path: from, Err: iofs.ErrExist}
+func looksThenRenames(m meeting) func(f *files, ctx context.Context, from, to string, o sandbox.RenameOptions) error {
+	return func(f *files, ctx context.Context, from, to string, o sandbox.RenameOptions) error {
+		if o.NoReplace {
+			if _, err := f.FS.Stat(ctx, to); err == nil {
+				return &iofs.PathError{Op: "rename", Path: from, Err: iofs.ErrExist}
+			}
+			m.another()
+		}
+		return f.FS.Rename(ctx, from, to, nil)
 	}
-	return f.FS.Rename(ctx, from, to, nil)
+}
+
+// meeting is where those who look first and then act wait for each other, so
+// that what they get wrong is no matter of luck.
+type meeting chan struct{}
+
+func newMeeting() meeting { return make(meeting) }
+
+// another waits for another who has looked, for a moment: there may be none.
+func (m meeting) another() {
+	select {
+	case m <- struct{}{}:
+	case <-m:
+	case <-time.After(100 * time.Millisecond):
+	}
 }
 
 // holding is a writer that holds what it was given until the end.

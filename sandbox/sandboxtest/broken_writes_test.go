@@ -36,7 +36,7 @@ var brokenWrites = map[string]brokenProvider{
 	"ignores IfMatch": {"Preconditions/Match", fs(func(f *files, h *handle) {
 		f.create = withOptions(f.FS, func(o *sandbox.CreateOptions) { o.IfMatch = "" })
 	})},
-	"looks at the beginning only": {"Preconditions/Late", fs(func(f *files, h *handle) { f.create = matches(f.FS, true, false) })},
+	"looks at the beginning only": {"Preconditions/Late", fs(func(f *files, h *handle) { f.create = matches(f.FS, nil) })},
 	"makes what is missing": {"Preconditions/Missing", fs(func(f *files, h *handle) {
 		f.create = func(ctx context.Context, p string, o *sandbox.CreateOptions) (sandbox.Writer, error) {
 			if _, err := f.FS.Stat(ctx, p); err != nil {
@@ -48,8 +48,8 @@ var brokenWrites = map[string]brokenProvider{
 	"takes both": {"Preconditions/Exclusive", fs(func(f *files, h *handle) {
 		f.create = withOptions(f.FS, func(o *sandbox.CreateOptions) { o.Exclusive = o.Exclusive && o.IfMatch == "" })
 	})},
-	"looks before it replaces":    {"Preconditions/Race", fs(func(f *files, h *handle) { f.create = matches(f.FS, true, true) })},
-	"loses what comes in between": {"Preconditions/NothingLost", fs(func(f *files, h *handle) { f.create = matches(f.FS, true, true) })},
+	"looks before it replaces":    {"Preconditions/Race", fs(matchesLate(newMeeting()))},
+	"loses what comes in between": {"Preconditions/NothingLost", fs(matchesLate(newMeeting()))},
 }
 
 // tells breaks what is told of files.
@@ -57,8 +57,13 @@ func tells(change func(*sandbox.FileInfo)) func(sandbox.Provider) *provider {
 	return fs(func(f *files, h *handle) { f.told = func(_ string, info *sandbox.FileInfo) { change(info) } })
 }
 
-// matches looks at the ETag, early and late, and then writes whatever is there by then.
-func matches(f sandbox.FS, early, late bool) func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error) {
+// matchesLate looks at the ETag early and late, and then writes whatever is there by then.
+func matchesLate(m meeting) func(*files, *handle) {
+	return func(f *files, _ *handle) { f.create = matches(f.FS, m) }
+}
+
+// matches looks at the ETag early, with a meeting late too, and then writes whatever is there by then.
+func matches(f sandbox.FS, late meeting) func(context.Context, string, *sandbox.CreateOptions) (sandbox.Writer, error) {
 	return func(ctx context.Context, p string, o *sandbox.CreateOptions) (sandbox.Writer, error) {
 		if o == nil || o.IfMatch == "" {
 			return f.Create(ctx, p, o)
@@ -69,14 +74,18 @@ func matches(f sandbox.FS, early, late bool) func(context.Context, string, *sand
 			}
 			return nil
 		}
-		if early {
-			if err := look(); err != nil {
-				return nil, err
-			}
+		if err := look(); err != nil {
+			return nil, err
 		}
 		w := &matching{fs: f, path: p, look: func() error { return nil }}
-		if late {
-			w.look = look
+		if late != nil {
+			w.look = func() error {
+				err := look()
+				if err == nil {
+					late.another()
+				}
+				return err
+			}
 		}
 		return w, nil
 	}
