@@ -37,7 +37,12 @@ var brokenRuns = map[string]brokenProvider{
 				return script
 			}
 			c.Detached = true
-			return "(i=0; while [ $i -lt 20 ]; do ./suite-orphan & i=$((i+1)); done; exec sleep 1000) >/dev/null 2>&1 & sleep 1; echo 200"
+			// They end once it is that program, and this one once they are zombies.
+			return `(i=0; while [ $i -lt 20 ]; do (while [ ! -e suite-gate ]; do sleep 0.05; done; exec ./suite-orphan) & i=$((i+1)); done; exec sleep 1000) >/dev/null 2>&1 &
+				while read -r name <"/proc/$!/comm" && [ "$name" != sleep ]; do sleep 0.05; done
+				: >suite-gate
+				until [ "$(cat /proc/[0-9]*/stat 2>/dev/null | awk '$2 == "(suite-orphan)" && $3 == "Z" { n++ } END { print n + 0 }')" -gt 1 ]; do sleep 0.05; done
+				echo 200`
 		})
 	})},
 }
