@@ -2,15 +2,12 @@ package session_test
 
 import (
 	"context"
-	"iter"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/memory"
-	"github.com/bunkroom/bunkroom/drivers/sqlite"
 	"github.com/bunkroom/bunkroom/sandbox"
 	"github.com/bunkroom/bunkroom/session"
 )
@@ -42,49 +39,16 @@ func BenchmarkReclaim(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		benchReclaim(b, store, db.Leases(), func(yield func(key, error) bool) {
-			for due, err := range store.Due(b.Context(), session.DueQuery{Kinds: session.DueTombstones, Limit: fleet}) {
-				t := due.Tombstone
-				if !yield(key{string(t.Sandbox), string(t.Incarnation), t.Generation}, err) {
-					return
-				}
-			}
-		})
+		benchReclaim(b, store, db.Leases())
 	})
 
 	b.Run("sqlite", func(b *testing.B) {
-		db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "b.db"), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer db.Close()
-		if err := db.Migrate(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		tx, err := db.SQL().BeginTx(b.Context(), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range fleet {
-			if _, err := db.In(tx).Sessions().Commit(b.Context(), fleetTombstone(i)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := tx.Commit(); err != nil {
-			b.Fatal(err)
-		}
-		benchReclaim(b, db.Sessions(), db.Leases(), func(yield func(key, error) bool) {
-			for due, err := range db.Sessions().Due(b.Context(), session.DueQuery{Kinds: session.DueTombstones, Limit: fleet}) {
-				t := due.Tombstone
-				if !yield(key{string(t.Sandbox), string(t.Incarnation), t.Generation}, err) {
-					return
-				}
-			}
-		})
+		db := fleetOnSQLite(b, fleetTombstone)
+		benchReclaim(b, db.Sessions(), db.Leases())
 	})
 }
 
-func benchReclaim(b *testing.B, store session.Store, leases session.Leases, rows iter.Seq2[key, error]) {
+func benchReclaim(b *testing.B, store session.Store, leases session.Leases) {
 	p := &healthy{roster{name: "a", n: fleet}}
 	svc, err := session.New(session.Config{Store: store, Leases: leases, Directory: newDirectory(), Sandboxes: []sandbox.Provider{p}, KeySecret: secret, Deployment: "bunkroom"})
 	if err != nil {
@@ -94,6 +58,14 @@ func benchReclaim(b *testing.B, store session.Store, leases session.Leases, rows
 		rep, err := svc.Reclaim(b.Context(), session.ReclaimOptions{Limit: fleet, DryRun: true})
 		if err != nil || len(rep.Items) != fleet || rep.Items[fleet-1].Action != session.ReclaimKilled || rep.Capped != 0 {
 			b.Fatalf("%v, %d items", err, len(rep.Items))
+		}
+	}
+	rows := func(yield func(key, error) bool) {
+		for due, err := range store.Due(b.Context(), session.DueQuery{Kinds: session.DueTombstones, Limit: fleet}) {
+			t := due.Tombstone
+			if !yield(key{string(t.Sandbox), string(t.Incarnation), t.Generation}, err) {
+				return
+			}
 		}
 	}
 	peer := func() {

@@ -92,26 +92,7 @@ func BenchmarkSweep(b *testing.B) {
 	})
 
 	b.Run("sqlite", func(b *testing.B) {
-		db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "b.db"), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer db.Close()
-		if err := db.Migrate(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		tx, err := db.SQL().BeginTx(b.Context(), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range fleet {
-			if _, err := db.In(tx).Sessions().Commit(b.Context(), fleetRow(i)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := tx.Commit(); err != nil {
-			b.Fatal(err)
-		}
+		db := fleetOnSQLite(b, fleetRow)
 		benchSweep(b, db.Sessions(), db.Leases(), func(yield func(key, error) bool) {
 			rows, err := db.SQL().QueryContext(b.Context(), "SELECT id, incarnation, generation FROM bunkroom_sandboxes")
 			if err != nil {
@@ -130,6 +111,32 @@ func BenchmarkSweep(b *testing.B) {
 			}
 		})
 	})
+}
+
+// fleetOnSQLite is a database in which all changes of a fleet are written.
+func fleetOnSQLite(b *testing.B, change func(i int) session.Change) *sqlite.DB {
+	b.Helper()
+	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "b.db"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	if err := db.Migrate(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	tx, err := db.SQL().BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range fleet {
+		if _, err := db.In(tx).Sessions().Commit(b.Context(), change(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		b.Fatal(err)
+	}
+	return db
 }
 
 func benchSweep(b *testing.B, store session.Store, leases session.Leases, rows iter.Seq2[key, error]) {
