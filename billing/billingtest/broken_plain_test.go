@@ -62,7 +62,7 @@ func (p *plain) narrow(ctx context.Context, only func(time.Time, *billing.Facts)
 		select { // two that have decided go on together
 		case p.meet <- struct{}{}:
 		case <-p.meet:
-		case <-time.After(20 * time.Millisecond): // nobody else is at it
+		case <-time.After(200 * time.Millisecond): // nobody else is at it
 		}
 		p.mu.Lock()
 	}

@@ -3,11 +3,9 @@ package mounttest
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,7 +203,8 @@ func lookThenInsert() mount.Store {
 	var (
 		mu     sync.Mutex
 		stored = map[string]mount.Row{}
-		looked atomic.Int64
+		looks  int
+		two    = make(chan struct{})
 	)
 	look := func(scope, slug string) (mount.Row, bool) {
 		mu.Lock()
@@ -218,10 +217,12 @@ func lookThenInsert() mount.Store {
 			if got, ok := look(r.Scope, r.Slug); ok {
 				return got, nil
 			}
-			looked.Add(1)
-			for i := 0; looked.Load() < 2 && i < 1_000; i++ { // leave another caller the time to look
-				runtime.Gosched()
+			mu.Lock()
+			if looks++; looks == 2 {
+				close(two)
 			}
+			mu.Unlock()
+			<-two
 			mu.Lock()
 			defer mu.Unlock()
 			r.CreatedAt = time.Now().UTC()

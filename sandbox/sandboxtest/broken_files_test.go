@@ -205,7 +205,7 @@ func (m meeting) another() {
 	select {
 	case m <- struct{}{}:
 	case <-m:
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(time.Second):
 	}
 }
 

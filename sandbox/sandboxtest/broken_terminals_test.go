@@ -2,7 +2,6 @@ package sandboxtest_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -99,13 +98,17 @@ func uncontrolled(c *sandbox.Cmd, _ *sandbox.TerminalSize) {
 	c.Argv = append([]string{"setsid", "-w"}, c.Argv...)
 }
 
+// letterByLetter types the first letter, and the others once another has begun to type.
 func letterByLetter(t sandbox.Terminal) func([]byte) (int, error) {
+	m := newMeeting()
 	return func(b []byte) (int, error) {
 		for i := range b {
+			if i == 1 {
+				m.another()
+			}
 			if _, err := t.Write(b[i : i+1]); err != nil {
 				return i, err
 			}
-			runtime.Gosched()
 		}
 		return len(b), nil
 	}
