@@ -104,7 +104,7 @@ type store struct {
 	statements statements
 	made       sync.Map // texts of statements by what they are made of: tabled, loadingShape
 	accounts   turns    // of those of our own transactions that are about one account
-	talks      turns    // of those who append to one conversation, where the database has many writers at once
+	crowds     crowds   // of those who append to one conversation, where the database has many writers at once
 	readers    readers
 	writer     *writer // nil where the database has many writers at once
 	line       *line   // what is written on; nil = any connection

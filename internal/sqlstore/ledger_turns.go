@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// turns has those of this process who want the same account, or conversation, wait for each
-// other here, in turn: to wait for a lock of the database costs a connection, and
-// more than what is done under it. The zero value is ready.
+// turns has those of this process who want the same account wait for each other here,
+// in turn: to wait for a lock of the database costs a connection, and more than what is done under it. The zero value is ready.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn

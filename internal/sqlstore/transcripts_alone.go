@@ -19,14 +19,14 @@ import (
 func briefly(text string) string { return strings.Replace(text, "FRESH", "FRESH AND BRIEFLY", 1) }
 
 // alone calls do for such a statement, of which first has to be the first
-// argument. errRefused: it wrote nothing, for somebody else has a lock that it needs, or for a reason of its own.
-func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on place, first *sending) error) error {
+// argument. It is not sent unless agreed, where there is one, says so at the last moment. errRefused: it wrote nothing, for somebody else has a lock that it needs, or for a reason of its own.
+func (s transcripts) alone(ctx context.Context, agreed func() bool, do func(ctx context.Context, on place, first *sending) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
 	defer cancel()
-	first := &sending{hold: context.AfterFunc(ctx, cancel)}
+	first := &sending{hold: context.AfterFunc(ctx, cancel), agreed: agreed}
 	defer first.hold() // where nothing was sent, ctx would keep it as long as it lasts
 	err := do(whole, place{view: s.view}, first)
 	switch d := s.store.dialect; {
@@ -46,9 +46,10 @@ func (s transcripts) alone(ctx context.Context, do func(ctx context.Context, on 
 // sent. A driver asks for its value when it has a connection and is about to send the
 // statement; if ctx has ended by then, it sends nothing.
 type sending struct {
-	value driver.Value
-	hold  func() bool // keeps ctx from ending it; false: it has
-	sent  bool
+	value  driver.Value
+	hold   func() bool // keeps ctx from ending it; false: it has
+	agreed func() bool // nil = nobody else has a say
+	sent   bool
 }
 
 // of is the argument with its value; without a sending, the value.
@@ -62,7 +63,7 @@ func (s *sending) of(value any) any {
 
 // Value may be called more than once.
 func (s *sending) Value() (driver.Value, error) {
-	if !s.sent && !s.hold() {
+	if !s.sent && (!s.hold() || s.agreed != nil && !s.agreed()) {
 		return nil, context.Canceled
 	}
 	s.sent = true

@@ -105,6 +105,7 @@ type addedCall struct {
 type appending struct {
 	transcript.Change
 	own     bool // to a tree that is not known to read others
+	several bool // each entry is a change of its own
 	entries []added
 	calls   []addedCall
 	bytes   int64
@@ -166,13 +167,9 @@ var errRefused = errors.New("sqlstore: not at once")
 // append writes it, or nothing: then it answers errRefused, or an error that Taken reports.
 func (s transcripts) append(ctx context.Context, a *appending) (done transcript.Committed, err error) {
 	var t *tree
-	a.own = s.store.dialect.Arrays && !s.store.readers.has(a.Conversation)
 	switch arrays := s.store.dialect.Arrays; {
 	case arrays && s.host == nil:
-		err = s.alone(ctx, func(ctx context.Context, on place, first *sending) (err error) {
-			t, err = on.appendOnce(ctx, a, first)
-			return err
-		})
+		t, err = s.appendAlone(ctx, a, nil)
 	case arrays:
 		err = s.within(ctx, func(ctx context.Context, on place) (err error) {
 			t, err = on.appendOnce(ctx, a, nil)
@@ -187,11 +184,36 @@ func (s transcripts) append(ctx context.Context, a *appending) (done transcript.
 	if err != nil {
 		return done, s.said(err)
 	}
-	done = transcript.Committed{Transcript: t.Transcript, Seqs: make([]int64, len(a.entries))}
-	for i := range done.Seqs {
-		done.Seqs[i] = t.LastSeq + a.entries[i].i
+	return a.committed(t, 0, len(a.entries)), nil
+}
+
+// appendAlone is the append as one statement that is a transaction of its own. It is not sent unless go, where there is one, agrees.
+func (s transcripts) appendAlone(ctx context.Context, a *appending, agreed func() bool) (t *tree, err error) {
+	err = s.alone(ctx, agreed, func(ctx context.Context, on place, first *sending) (err error) {
+		t, err = on.appendOnce(ctx, a, first)
+		return err
+	})
+	return t, err
+}
+
+// committed is what became of those of its entries that are from there on, before to. If there
+// are others after them, each is a change of its own.
+func (a *appending) committed(t *tree, from, to int) transcript.Committed {
+	all := t.Transcript
+	last := &a.entries[to-1]
+	all.Head.Entry = last.ID
+	all.LastSeq += last.i
+	all.Version += last.i
+	all.Entries += last.i
+	all.Usage = all.Usage.Add(last.after)
+	for _, later := range a.entries[to:] {
+		all.Bytes -= later.Bytes
 	}
-	return done, nil
+	done := transcript.Committed{Transcript: all, Seqs: make([]int64, to-from)}
+	for i := range done.Seqs {
+		done.Seqs[i] = t.LastSeq + a.entries[from+i].i
+	}
+	return done
 }
 
 // moved is the transcript whose head was moved, and where that is if it was asked for.

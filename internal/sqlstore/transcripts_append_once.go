@@ -11,6 +11,7 @@ import (
 
 // appendOnce is one statement. With first it is a transaction of its own.
 func (p place) appendOnce(ctx context.Context, a *appending, first *sending) (*tree, error) {
+	a.own = !p.store.readers.has(a.Conversation)
 	args := a.args(p.store)
 	args[0] = first.of(args[0])
 	texts := [2]string{movedEntry, ""}
@@ -27,7 +28,7 @@ func (p place) appendOnce(ctx context.Context, a *appending, first *sending) (*t
 	}
 	var m moved
 	var numbers string
-	if err := refused(p.row(ctx, p.store.appendText(appendText{a.own, texts, first != nil}, a.move()), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
+	if err := refused(p.row(ctx, p.store.appendText(appendText{a.own, a.several, texts, first != nil}, a.move()), args...).Scan(append(m.texts(), &numbers)...)); err != nil {
 		return nil, err
 	}
 	if err := readArray(numbers, m.numbers[:]); err != nil {
@@ -50,17 +51,21 @@ func readArray(text string, into []int64) (err error) {
 	return nil
 }
 
-// appendText is what the text of it is made of: whether the tree is not known to read others, what is inserted, and whether it is a transaction of its own.
+// appendText is what the text of it is made of: whether the tree is not known to read others, whether each
+// entry is a change of its own, what is inserted, and whether it is a transaction of its own.
 type appendText struct {
-	own      bool
-	inserted [2]string
-	alone    bool
+	own, several bool
+	inserted     [2]string
+	alone        bool
 }
 
 // appendText is the text of it, which is made once.
 func (s *store) appendText(of appendText, move string) string {
 	if text, ok := s.made.Load(of); ok {
 		return text.(string)
+	}
+	if of.several {
+		move = strings.Replace(move, "t.version + 1", "t.version + ?1", 1)
 	}
 	text := "WITH t AS (" + move + "), e AS (" + of.inserted[0] + ")"
 	if of.inserted[1] != "" {

@@ -23,14 +23,16 @@ func (s transcripts) Commit(ctx context.Context, c transcript.Change) (transcrip
 		}
 	}
 	if appendable(c, sealed) {
-		if s.host == nil && s.store.writer == nil {
-			give, err := s.store.talks.take(ctx, string(c.Conversation))
-			if err != nil {
-				return transcript.Committed{}, err
+		a, write := newAppending(c, sealed), s.append
+		if s.host == nil && s.store.dialect.Arrays {
+			g := &guest{appending: a}
+			if now := s.store.crowds.enter(ctx, g); !now.turn {
+				return now.done, now.err
 			}
-			defer give()
+			defer s.store.crowds.pass(c.Conversation)
+			write = func(ctx context.Context, _ *appending) (transcript.Committed, error) { return s.appendInTurn(ctx, g) }
 		}
-		done, err := s.append(ctx, newAppending(c, sealed))
+		done, err := write(ctx, a)
 		if !errors.Is(err, errRefused) && !s.store.taken(err) {
 			return done, err
 		}

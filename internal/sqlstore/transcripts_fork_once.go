@@ -57,7 +57,7 @@ func (s transcripts) forkOnce(ctx context.Context, f transcript.Fork) (row trans
 	args := []any{string(f.To), string(f.From), string(f.At.Entry), s.store.own()}
 	switch arrays := s.store.dialect.Arrays; {
 	case arrays && s.host == nil:
-		err = s.alone(ctx, func(ctx context.Context, on place, first *sending) (err error) {
+		err = s.alone(ctx, nil, func(ctx context.Context, on place, first *sending) (err error) {
 			args[0] = first.of(args[0])
 			row, err = on.forkAll(ctx, f, s.store.forkAlone(), args)
 			return err

@@ -191,6 +191,7 @@ func brokenWrites() []broken {
 				c.Expect = transcript.Position{}
 			}
 		}), "before-root", "append expect"},
+		{"tells everybody what came of all", tellsTheEnd, "race-told", "append expect"},
 		{"looks, then writes", lookThenWrite, "race-expect race-rebase race-append", "append expect"},
 		{"has no versions", changed(func(_ transcript.Store, c *transcript.Change) { c.Version = 0 }), "version", "append expect"},
 		{"moves no head", changed(func(_ transcript.Store, c *transcript.Change) { c.Head = transcript.Position{} }), "move-head before-root move-nowhere", "append"},
@@ -254,6 +255,23 @@ func lookThenWrite() transcript.Store {
 		}
 		c.Expect, c.After = transcript.Position{}, t.Head
 		return s.Commit(ctx, c)
+	}}
+}
+
+// tellsTheEnd answers the writers of a race when all have written, with what there is then.
+func tellsTheEnd() transcript.Store {
+	s := sound()
+	var all sync.WaitGroup
+	all.Add(64)
+	return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+		done, err := s.Commit(ctx, c)
+		if len(c.Append) == 0 || c.Append[0].ID[0] != 'w' || c.Conversation != talk {
+			return done, err
+		}
+		all.Done()
+		all.Wait()
+		done.Transcript = row(s, c.Conversation)
+		return done, err
 	}}
 }
 

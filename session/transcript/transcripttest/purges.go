@@ -3,6 +3,7 @@ package transcripttest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bunkroom/bunkroom/access"
 	"github.com/bunkroom/bunkroom/session/transcript"
@@ -132,6 +133,34 @@ func raceChecks() []check {
 				if got[i].ID[1:] != got[i+1].ID[1:] {
 					b.Errorf("%s is followed by %s: a change was torn apart", got[i].ID, got[i+1].ID)
 				}
+			}
+			b.sound(talk)
+		}},
+		{"race-told", "What each of 64 writers is told is how the transcript was after its own entry, as if they had come one after the other.", func(b *bench) {
+			b.create(talk)
+			b.create(other)
+			entry := func(i int) transcript.NewEntry {
+				e := asks(numbered("w", writers)[i])
+				if i%5 == 0 {
+					e = calls(e.ID, "c1", "c2")
+				}
+				e.Usage = transcript.Usage{Input: int64(i), Output: int64(2 * i), CacheRead: int64(3 * i), CacheWrite: int64(5 * i), CostMicros: int64(7 * i)}
+				return e
+			}
+			var answers [writers]transcript.Committed
+			none(b, parallel(writers, func(i int) (err error) {
+				answers[i], err = b.store.Commit(b.Context(), transcript.Change{Conversation: talk, Append: []transcript.NewEntry{entry(i)}})
+				return err
+			}), nil)
+			for _, e := range b.pathWith(transcript.PathQuery{Conversation: talk}) {
+				i := slices.Index(numbered("w", writers), e.ID)
+				want := b.commit(transcript.Change{Conversation: other, Append: []transcript.NewEntry{entry(i)}})
+				got := answers[i]
+				if got.Transcript.UpdatedAt.Before(e.CreatedAt) {
+					b.Errorf("after %s the transcript was updated at %v, and the entry is of %v", e.ID, got.Transcript.UpdatedAt, e.CreatedAt)
+				}
+				want.Transcript.Conversation, want.Transcript.CreatedAt, want.Transcript.UpdatedAt = talk, got.Transcript.CreatedAt, got.Transcript.UpdatedAt
+				b.same(fmt.Sprintf("what is told of %s", e.ID), got, want)
 			}
 			b.sound(talk)
 		}},

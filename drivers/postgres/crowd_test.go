@@ -1,0 +1,244 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/bunkroom/bunkroom/drivers/postgres"
+	"github.com/bunkroom/bunkroom/session/transcript"
+)
+
+// queueing is a context that tells once somebody waits for its end.
+type queueing struct {
+	context.Context
+	once *sync.Once
+	here chan struct{}
+}
+
+func (q queueing) Done() <-chan struct{} {
+	q.once.Do(func() { close(q.here) })
+	return q.Context.Done()
+}
+
+// queue is who appends to one conversation of a database that has one connection, which somebody else has.
+type queue struct {
+	*testing.T
+	db   *postgres.DB
+	free func() // gives the connection up
+	ends map[transcript.EntryID]func()
+	told map[transcript.EntryID]chan transcript.Committed
+	errs map[transcript.EntryID]chan error
+}
+
+func newQueue(t *testing.T, db *postgres.DB) *queue {
+	db.SQL().SetMaxOpenConns(1)
+	if _, err := db.Transcripts().Create(t.Context(), "chat"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Transcripts().Commit(t.Context(), transcript.Change{Conversation: "chat", Append: []transcript.NewEntry{remark("root")}}); err != nil {
+		t.Fatal(err)
+	}
+	q := &queue{T: t, db: db, ends: map[transcript.EntryID]func(){}, told: map[transcript.EntryID]chan transcript.Committed{}, errs: map[transcript.EntryID]chan error{}}
+	q.occupy()
+	return q
+}
+
+// occupy has the connection until free.
+func (q *queue) occupy() {
+	conn, err := q.db.SQL().Conn(q.Context())
+	if err != nil {
+		q.Fatal(err)
+	}
+	q.free = func() {
+		if err := conn.Close(); err != nil {
+			q.Error(err)
+		}
+	}
+	q.Cleanup(func() { _ = conn.Close() })
+}
+
+// comes begins to append, and waits until that is in the queue, or if it is the first, until it waits for the connection.
+func (q *queue) comes(id transcript.EntryID, c transcript.Change) {
+	ctx, cancel := context.WithCancel(q.Context())
+	q.Cleanup(cancel)
+	waits := queueing{ctx, new(sync.Once), make(chan struct{})}
+	c.Conversation = "chat"
+	told, errs := make(chan transcript.Committed, 1), make(chan error, 1)
+	q.ends[id], q.told[id], q.errs[id] = cancel, told, errs
+	go func() {
+		done, err := q.db.Transcripts().Commit(waits, c)
+		told <- done
+		errs <- err
+	}()
+	<-waits.here
+}
+
+// says is comes with an entry that only has to come at the end.
+func (q *queue) says(ids ...transcript.EntryID) {
+	for _, id := range ids {
+		q.comes(id, transcript.Change{Append: []transcript.NewEntry{remark(id)}})
+	}
+}
+
+// connecting does what makes somebody else wait for the connection, and waits until they do.
+func (q *queue) connecting(do func()) {
+	before := q.db.SQL().Stats().WaitCount
+	do()
+	for q.db.SQL().Stats().WaitCount == before {
+		runtime.Gosched()
+	}
+}
+
+// is checks that each of them has been answered as it should be.
+func (q *queue) is(want error, ids ...transcript.EntryID) {
+	q.Helper()
+	for _, id := range ids {
+		if err := <-q.errs[id]; !errors.Is(err, want) || want == nil && err != nil {
+			q.Errorf("%s: got %v, want %v", id, err, want)
+		}
+	}
+}
+
+// holds checks what there is after the root, and in how many transactions it was written.
+func (q *queue) holds(transactions int, ids ...transcript.EntryID) {
+	q.Helper()
+	page, err := q.db.Transcripts().Path(q.Context(), transcript.PathQuery{Conversation: "chat", Limit: 200})
+	if err != nil {
+		q.Fatal(err)
+	}
+	var got []transcript.EntryID
+	for _, e := range page.Entries {
+		got = append(got, e.ID)
+	}
+	slices.Reverse(got)
+	got = got[1:]
+	if !slices.Equal(got, ids) {
+		q.Errorf("there is %q, want %q", got, ids)
+	}
+	if n := count(q.T, q.db, "SELECT count(DISTINCT xmin::text) FROM bunkroom_transcript_entries"); n != transactions+1 {
+		q.Errorf("it was written in %d transactions, want %d", n, transactions+1)
+	}
+}
+
+// Those who wait to append to one conversation do it in one transaction, in the order in which they came, a hundred at most.
+func TestCrowdAppendsTogether(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	all := []transcript.EntryID{"first"}
+	q.connecting(func() { q.says("first") })
+	for i := range 150 {
+		all = append(all, transcript.EntryID(fmt.Sprint("entry ", i)))
+		q.says(all[i+1])
+	}
+	q.free()
+	q.is(nil, all...)
+	q.holds(3, all...)
+}
+
+// What asks for more than to come at the end goes by itself, and when its turn has come.
+func TestCrowdGoesRoundWhatAsksForMore(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("a") })
+	q.says("b", "c")
+	q.comes("expects", transcript.Change{Expect: transcript.After("a"), Append: []transcript.NewEntry{remark("expects")}})
+	q.comes("two", transcript.Change{Append: []transcript.NewEntry{remark("two"), remark("three")}})
+	q.comes("in a turn", transcript.Change{Fence: 7, Append: []transcript.NewEntry{remark("in a turn")}})
+	q.comes("small", transcript.Change{MaxBytes: 1, Append: []transcript.NewEntry{remark("small")}})
+	q.says("d")
+	q.free()
+	q.is(nil, "a", "b", "c", "two", "d")
+	if err := <-q.errs["expects"]; !as[*transcript.HeadError](err) {
+		t.Errorf("what expects another head: got %v", err)
+	}
+	q.is(transcript.ErrFenced, "in a turn")
+	if err := <-q.errs["small"]; err == nil {
+		t.Error("what may not become so large has been appended")
+	}
+	q.holds(3, "a", "b", "c", "d", "two", "three")
+}
+
+// One that is refused costs the others nothing: they come one by one.
+func TestCrowdIsNotRefusedForOne(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("a") })
+	q.says("b", "c")
+	q.comes("b again", transcript.Change{Append: []transcript.NewEntry{remark("b")}})
+	other := remark("c")
+	other.Actor = "bob"
+	q.comes("another c", transcript.Change{Append: []transcript.NewEntry{other}})
+	q.says("d")
+	q.free()
+	q.is(nil, "a", "b", "c", "b again", "d")
+	if done := <-q.told["b again"]; !done.Retried || len(done.Seqs) != 1 || done.Seqs[0] != 3 {
+		t.Errorf("what was there already: %+v", done)
+	}
+	if err := <-q.errs["another c"]; !as[*transcript.EntryConflictError](err) {
+		t.Errorf("what has the id of another: got %v", err)
+	}
+	q.holds(4, "a", "b", "c", "d")
+}
+
+// Whoever gives up before anything was sent has written nothing, be it who has the turn or
+// who goes along; and the others are written.
+func TestCrowdLosesWhoGivesUp(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("has the turn") })
+	q.says("has it then", "goes along", "goes too", "waits", "is last")
+	q.ends["waits"]()
+	q.is(context.Canceled, "waits")
+	q.connecting(q.ends["has the turn"])
+	q.is(context.Canceled, "has the turn")
+	q.ends["goes along"]()
+	q.is(context.Canceled, "goes along")
+	q.connecting(q.ends["has it then"])
+	q.is(context.Canceled, "has it then")
+	q.free()
+	q.is(nil, "goes too", "is last")
+	q.holds(1, "goes too", "is last")
+}
+
+// Where a reply is lost nobody of those who went together knows what became of it; to
+// say it again finds out, and writes nothing twice.
+func TestCrowdLosesAReply(t *testing.T) {
+	_, dsn := schema(t)
+	p, through := through(t, dsn)
+	db := opened(t, through, nil)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	q := newQueue(t, db)
+	together := func(ids ...transcript.EntryID) {
+		q.connecting(func() { q.says("gives up") })
+		q.says(ids...)
+		q.connecting(q.ends["gives up"])
+	}
+	together("x", "y", "z")
+	q.free()
+	q.is(nil, "x", "y", "z") // the statement is prepared
+	q.occupy()
+	together("a", "b", "c")
+	p.lost.Store(true)
+	q.free()
+	q.is(transcript.ErrUnknown, "a", "b", "c")
+	if !p.sent.Load() {
+		t.Error("it has not reached the server")
+	}
+	p.lost.Store(false)
+	for _, id := range []transcript.EntryID{"a", "b", "c"} {
+		done, err := db.Transcripts().Commit(t.Context(), transcript.Change{Conversation: "chat", Append: []transcript.NewEntry{remark(id)}})
+		if err != nil || !done.Retried {
+			t.Errorf("%s again: %+v, %v", id, done, err)
+		}
+	}
+	q.holds(2, "x", "y", "z", "a", "b", "c")
+}
+
+// as reports whether an error is of a type.
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
