@@ -21,6 +21,14 @@ func As[T any](v any) (T, bool) {
 	return t, false
 }
 
+// PassOn sets power to that of v, and reports whether v has it. It is what a
+// wrapper's As does with a target that is not its own to hold back.
+func PassOn[T any](v any, power *T) bool {
+	t, has := As[T](v)
+	*power = t
+	return has
+}
+
 // Binder makes a directory of this host appear in the sandbox.
 type Binder interface {
 	// Bind makes hostDir appear at the absolute path at, for processes that

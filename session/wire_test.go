@@ -345,21 +345,13 @@ func (s *wiredSandbox) Close() error {
 func (s *wiredSandbox) As(target any) bool {
 	switch t := target.(type) {
 	case *sandbox.Binder:
-		power, has := sandbox.As[sandbox.Binder](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.Symlinker:
-		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.AttrSetter:
-		power, has := sandbox.As[sandbox.AttrSetter](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.Watcher:
-		power, has := sandbox.As[sandbox.Watcher](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	}
 	return false
 }

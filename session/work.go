@@ -145,8 +145,10 @@ func (w *Work) Conversation() ConversationID { return w.conversation }
 func (w *Work) Context() context.Context { return w.ctx }
 
 // Sandbox is the session's sandbox, for as long as the work lasts: afterwards
-// everything had through it returns sandbox.ErrClosed. Processes started
+// everything had through it returns sandbox.ErrClosed; of processes only how they have ended can be had then. Those started
 // through it see the variables of this work, such as where the agent's folder is.
+// What is listed are the processes of all that works in the session, of whichever conversation or shell: a
+// terminal that is Detached can be left, and taken up again through another work.
 // Where the working directory is durable none can be Detached (sandbox.ErrUnsupported): it would write
 // there still when that is another's.
 func (w *Work) Sandbox() sandbox.Sandbox { return workSandbox{Sandbox: w.sb, work: w} }
@@ -272,49 +274,6 @@ func (w *Work) measure(ctx context.Context) {
 			m.log.WarnContext(ctx, "disk not measured", "session", session, "error", err)
 		}
 	})
-}
-
-// workSandbox is the driver's handle as the holder of a work sees it.
-type workSandbox struct {
-	sandbox.Sandbox
-	work *Work
-}
-
-// Start starts a process with the work's variables, unless the work has ended.
-func (s workSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
-	// A process that was paused wakes here before its heartbeat does.
-	if !time.Now().Before(*s.work.safe.Load()) {
-		s.work.stop(fmt.Errorf("%w: not renewed in time", ErrFenced))
-	}
-	if cause := context.Cause(s.work.ctx); cause != nil {
-		return nil, fmt.Errorf("%w: %w", sandbox.ErrClosed, cause)
-	}
-	if c.Detached && s.work.workdir.Outcome.State != 0 {
-		return nil, fmt.Errorf("%w: what is detached would outlast the lock of the working directory", sandbox.ErrUnsupported)
-	}
-	c.Env = append(append([]string{}, s.work.carried.Env...), c.Env...)
-	c.Tag = s.work.id // so that another replica can end it, should this one die
-	return s.Sandbox.Start(ctx, c)
-}
-
-// As passes on the powers that are the holder's to use. What is bound into
-// the sandbox is not: that is the Runner's.
-func (s workSandbox) As(target any) bool {
-	switch t := target.(type) {
-	case *sandbox.Symlinker:
-		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
-		*t = power
-		return has
-	case *sandbox.AttrSetter:
-		power, has := sandbox.As[sandbox.AttrSetter](s.Sandbox)
-		*t = power
-		return has
-	case *sandbox.Watcher:
-		power, has := sandbox.As[sandbox.Watcher](s.Sandbox)
-		*t = power
-		return has
-	}
-	return false
 }
 
 // Payer is the account that the work's time is accounted to.

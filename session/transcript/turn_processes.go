@@ -44,39 +44,55 @@ type turnSandbox struct {
 }
 
 func (s turnSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
-	if err := s.turn.mayAct(); err != nil {
-		return nil, err
-	}
-	if cause := context.Cause(s.turn.ctx); cause != nil {
-		return nil, fmt.Errorf("transcript: %s: turn %d: %w", s.turn.conversation, s.turn.fence, cause)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(s.turn.ctx, func() { cancel(context.Cause(s.turn.ctx)) })
-	c.Tag = TagOf(s.turn.conversation, s.turn.fence)
-	p, err := s.Sandbox.Start(ctx, c)
-	if err != nil {
-		unhook()
-		cancel(nil)
-		return nil, err
-	}
-	return p, nil
+	return turnStart(ctx, s.turn, c, s.Sandbox.Start)
 }
 
-// As passes on the powers that start nothing.
+// turnStart has start start what the turn is to start, as long as that lasts.
+func turnStart[P any](ctx context.Context, t *Turn, c sandbox.Cmd, start func(context.Context, sandbox.Cmd) (P, error)) (p P, err error) {
+	if err := t.mayAct(); err != nil {
+		return p, err
+	}
+	if cause := context.Cause(t.ctx); cause != nil {
+		return p, fmt.Errorf("transcript: %s: turn %d: %w", t.conversation, t.fence, cause)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
+	c.Tag = TagOf(t.conversation, t.fence)
+	if p, err = start(ctx, c); err != nil {
+		unhook()
+		cancel(nil)
+	}
+	return p, err
+}
+
+// As passes on the powers that start nothing, and has terminals start as processes do.
 func (s turnSandbox) As(target any) bool {
 	switch t := target.(type) {
 	case *sandbox.Symlinker:
-		power, has := sandbox.As[sandbox.Symlinker](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.AttrSetter:
-		power, has := sandbox.As[sandbox.AttrSetter](s.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.Watcher:
-		power, has := sandbox.As[sandbox.Watcher](s.Sandbox)
-		*t = power
+		return sandbox.PassOn(s.Sandbox, t)
+	case *sandbox.ProcessLister:
+		return sandbox.PassOn(s.Sandbox, t)
+	case *sandbox.TerminalStarter:
+		of, has := sandbox.As[sandbox.TerminalStarter](s.Sandbox)
+		if has {
+			*t = turnTerminals{s.turn, of}
+		}
 		return has
 	}
 	return false
+}
+
+type turnTerminals struct {
+	turn *Turn
+	of   sandbox.TerminalStarter
+}
+
+func (s turnTerminals) StartTerminal(ctx context.Context, c sandbox.Cmd, size sandbox.TerminalSize) (sandbox.Terminal, error) {
+	return turnStart(ctx, s.turn, c, func(ctx context.Context, c sandbox.Cmd) (sandbox.Terminal, error) {
+		return s.of.StartTerminal(ctx, c, size)
+	})
 }

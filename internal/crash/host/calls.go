@@ -213,9 +213,7 @@ func (b box) Close() error { return b.do("close", b.Sandbox.Close) }
 
 func (b box) As(target any) bool {
 	if t, ok := target.(*sandbox.Symlinker); ok {
-		power, has := sandbox.As[sandbox.Symlinker](b.Sandbox)
-		*t = power
-		return has
+		return sandbox.PassOn(b.Sandbox, t)
 	}
 	return false
 }

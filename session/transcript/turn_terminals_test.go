@@ -1,0 +1,167 @@
+//go:build linux
+
+package transcript_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bunkroom/bunkroom/drivers/local"
+	"github.com/bunkroom/bunkroom/drivers/memory"
+	"github.com/bunkroom/bunkroom/sandbox"
+	"github.com/bunkroom/bunkroom/session"
+	"github.com/bunkroom/bunkroom/session/sessiontest"
+	"github.com/bunkroom/bunkroom/session/transcript"
+)
+
+// terminals are those of a work or of a turn.
+func terminals(t *testing.T, sb sandbox.Sandbox) sandbox.TerminalStarter {
+	t.Helper()
+	power, has := sandbox.As[sandbox.TerminalStarter](sb)
+	if !has {
+		t.Fatal("it has no terminals")
+	}
+	return power
+}
+
+// shows reads what a terminal prints until that ends with text.
+func shows(t *testing.T, of sandbox.Process, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all strings.Builder
+	for c, err := range of.Output(ctx, 0) {
+		if err != nil {
+			t.Fatalf("it shows %q, then %v", all.String(), err)
+		}
+		if all.Write(c.Data); strings.HasSuffix(all.String(), text) {
+			return
+		}
+	}
+	t.Fatalf("it shows %q, and has ended", all.String())
+}
+
+// read reads what there is of p, and returns what ends that.
+func read(p sandbox.Process) error {
+	for _, err := range p.Output(context.Background(), 0) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An agent leaves a terminal running in its turn; a person takes it up in a shell of the same session, types, and leaves. It
+// ends as whatever else the turn has started once that is taken over, and neither turn nor work starts another afterwards.
+func TestTerminalIsTakenUp(t *testing.T) {
+	machines, err := local.New(local.Config{Root: t.TempDir(), Unconfined: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { machines.Close() })
+	clock := sessiontest.NewClock()
+	h := newHost(t, &memory.Options{Now: clock.Now})
+	s := h.sessions(machines)
+	room, v, err := s.Spawn(t.Context(), ann, session.Spawn{Conversation: "0199aaaa-0000-7000-8000-00000000000a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.End(context.Background(), ann, room.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := h.db.Transcripts().Create(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	ends := func(c *transcript.TurnsConfig) { c.EndProcesses = s.EndTurns }
+	turn, err := h.runner(ends).Begin(t.Context(), v.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(q session.WorkRequest) *session.Work {
+		t.Helper()
+		q.Ensure = true
+		w, err := s.Open(context.Background(), ann, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close(context.Background()) })
+		return w
+	}
+	agents := open(session.WorkRequest{Conversation: v.ID, Turn: turn.Fence()})
+	size := sandbox.TerminalSize{Columns: 80, Rows: 24}
+	script := sandbox.Cmd{Argv: []string{"sh", "-c", "stty -echo; stty size; printf 'your name? '; read name; printf 'good day, %s' \"$name\"; exec sleep 1000"}, Detached: true}
+	left, err := terminals(t, turn.Sandbox(agents.Sandbox())).StartTerminal(t.Context(), script, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shows(t, left, "24 80\r\nyour name? ")
+
+	shell := open(session.WorkRequest{Session: room.ID})
+	list, has := sandbox.As[sandbox.ProcessLister](shell.Sandbox())
+	if !has {
+		t.Fatal("a work lists no processes")
+	}
+	if _, has := sandbox.As[sandbox.ProcessLister](turn.Sandbox(agents.Sandbox())); !has {
+		t.Error("a turn lists no processes")
+	}
+	var found []sandbox.ProcessInfo
+	for p, err := range list.Processes(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, p)
+	}
+	if len(found) != 1 || found[0].Tag != agents.ID() || !found[0].Terminal || !found[0].Running || found[0].ID != left.ID() {
+		t.Fatalf("there is %+v, want the terminal of work %s", found, agents.ID())
+	}
+	p, err := list.Process(t.Context(), found[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, is := p.(sandbox.Terminal)
+	if !is {
+		t.Fatal("what was taken up is no terminal")
+	}
+	if _, err := again.Write([]byte("Ann\n")); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, again, "your name? good day, Ann")
+	if _, err := shell.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := terminals(t, shell.Sandbox()).StartTerminal(t.Context(), script, size); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("a work that is closed starts another: %v", err)
+	}
+	if _, err := again.Write([]byte("Bob\n")); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("who has closed the shell still types: %v", err)
+	}
+	for what, err := range map[string]error{
+		"resizes": again.Resize(t.Context(), size), "ends": again.Signal(t.Context(), sandbox.SignalKill), "reads": read(again),
+	} {
+		if !errors.Is(err, sandbox.ErrClosed) {
+			t.Errorf("who has closed the shell still %s it: %v", what, err)
+		}
+	}
+	if exit, done := ended(left, 50*time.Millisecond); done {
+		t.Fatalf("with the shell it has ended: %+v", exit)
+	}
+
+	clock.Step(turnLease)
+	next, err := h.runner(ends).Begin(t.Context(), v.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, done := ended(left, time.Minute); !done {
+		t.Error("the turn was handed out, and the terminal of the one before runs")
+	}
+	if _, err := terminals(t, turn.Sandbox(agents.Sandbox())).StartTerminal(t.Context(), script, size); err == nil {
+		t.Error("the old turn starts another")
+	}
+	_, _ = turn.Close(t.Context(), nil)
+	closeTurn(t, next)
+}
