@@ -299,6 +299,19 @@ func TestAppendLoadsNothing(t *testing.T) {
 	}
 }
 
+// What a state that is whole was before is read no more, however it was appended.
+func TestWholeStateEndsWhatWasBefore(t *testing.T) {
+	db := migrated(t, nil)
+	s := db.Transcripts()
+	planted(t, s, "c", 3)
+	whole := transcript.NewEntry{ID: "whole", Kind: transcript.KindState, State: &transcript.StateDelta{Whole: true}}
+	change(t, s, transcript.Change{Conversation: "c", Append: []transcript.NewEntry{whole}})
+	change(t, s, transcript.Change{Conversation: "c", Append: []transcript.NewEntry{said("b", "more")}})
+	if from := count(t, db, "SELECT head_whole FROM bunkroom_transcripts WHERE conversation = 'c'"); from != 6 {
+		t.Errorf("its state is read from depth %d on, want 6", from)
+	}
+}
+
 // Transcripts ride in a transaction of the host: what is refused leaves no
 // trace and the transaction usable, and all goes with it.
 func TestTranscriptsInHostsTransaction(t *testing.T) {

@@ -1,7 +1,9 @@
 package transcripttest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -58,5 +60,68 @@ func brokenPlain() []broken {
 				return open, err
 			}}
 		}, "plain-draft", "draft draft-after draft-one abort"},
+		{"expects the head to be some two ids", changed(func(s transcript.Store, c *transcript.Change) {
+			if t := row(s, c.Conversation); c.Expect.Entry+c.After.Entry == t.Head.Entry {
+				c.Expect, c.After = transcript.Position{}, transcript.Position{}
+			}
+		}), "plain-expect", "expect before-root"},
+		{"opens no call of what goes on", func() transcript.Store {
+			s := sound()
+			gone := map[transcript.EntryID]bool{}
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				for _, e := range c.Append {
+					gone[e.ID] = goesOn(s, c)
+				}
+				return s.Commit(ctx, c)
+			}, unsettled: func(ctx context.Context, c access.ConversationID) (transcript.Open, error) {
+				open, err := s.Unsettled(ctx, c)
+				open.Calls = slices.DeleteFunc(open.Calls, func(o transcript.OpenCall) bool { return gone[o.Entry] })
+				return open, err
+			}}
+		}, "plain-open", "settle taken-over"},
+		{"sums up a batch at once", func() transcript.Store {
+			s := sound()
+			last := map[transcript.EntryID]transcript.EntryID{}
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				if plain := goesOn(s, c); plain {
+					for _, e := range c.Append {
+						last[e.ID] = c.Append[len(c.Append)-1].ID
+					}
+				}
+				return s.Commit(ctx, c)
+			}, usage: func(ctx context.Context, c access.ConversationID, at transcript.Position) (transcript.Usage, error) {
+				at.Entry = cmp.Or(last[at.Entry], at.Entry)
+				return s.PathUsage(ctx, c, at)
+			}}
+		}, "plain-sums", "sums append"},
+		{"does not say that it holds", answered(func(s transcript.Store, c transcript.Change, done *transcript.Committed, err error) error {
+			done.Transcript.Held = done.Transcript.Held && len(c.Append) == 0
+			return err
+		}), "plain-row", "append"},
+		{"is of the moment it was made", func() transcript.Store {
+			s := sound()
+			dated := func(t transcript.Transcript) transcript.Transcript {
+				t.UpdatedAt = t.CreatedAt
+				return t
+			}
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				done, err := s.Commit(ctx, c)
+				done.Transcript = dated(done.Transcript)
+				return done, err
+			}, load: func(ctx context.Context, c access.ConversationID) (transcript.Transcript, error) {
+				t, err := s.Load(ctx, c)
+				return dated(t), err
+			}}
+		}, "plain-dated", "append"},
+		{"takes any batch", func() transcript.Store {
+			s := sound()
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				done, err := s.Commit(ctx, c)
+				if len(c.Append) > 1 && as[*transcript.LimitError](err) {
+					return transcript.Committed{Transcript: row(s, c.Conversation)}, nil
+				}
+				return done, err
+			}}
+		}, "plain-bytes", "too-large allowed"},
 	}
 }
