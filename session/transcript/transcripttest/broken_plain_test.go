@@ -123,5 +123,21 @@ func brokenPlain() []broken {
 				return done, err
 			}}
 		}, "plain-bytes", "too-large allowed"},
+		{"takes no labels along to what it forks at the head", func() transcript.Store {
+			s := sound()
+			return wrapped{Store: s, fork: func(ctx context.Context, f transcript.Fork) (transcript.Transcript, error) {
+				t, err := s.Fork(ctx, f)
+				if err != nil || !f.ByReference || f.Refs || !f.At.IsZero() {
+					return t, err
+				}
+				page, err := s.Headers(ctx, transcript.HeaderQuery{Conversation: f.To, Limit: transcript.MaxListed})
+				for _, h := range page.Headers {
+					for _, l := range h.Labels {
+						_, _ = s.Commit(ctx, transcript.Change{Conversation: f.To, Labels: []transcript.LabelChange{{Entry: h.ID, Label: l, Remove: true}}})
+					}
+				}
+				return t, err
+			}}
+		}, "plain-fork", "twins twin-forks"},
 	}
 }

@@ -213,5 +213,16 @@ func plainChecks() []check {
 				b.same(what+": the row after a refusal", b.load(c), before)
 			}
 		}},
+		{"plain-fork", "A fork by reference at the head has the labels of its path, and answers as one by copy does. (cases 9, 10)", func(b *bench) {
+			b.source()
+			both(func(byReference bool, to access.ConversationID) {
+				b.fork(transcript.Fork{From: talk, To: to, ByReference: byReference})
+			})
+			b.same("what is labelled", b.picture(other).Labelled, map[string][]transcript.EntryID{"x": {"image"}, "y": {"newest"}})
+			b.alike("at first", other, third)
+			b.use(other, 0)
+			b.use(third, 0)
+			b.alike("after use", other, third)
+		}},
 	}
 }
