@@ -43,7 +43,8 @@ type Store interface {
 	// was last written or marked with Change.Waited, so that what can't be
 	// finished does not starve the rest. It reads a page before it yields, so
 	// that the caller may commit while it ranges, and holds no more than a page, however many are asked for:
-	// what is not due any more by then is left out, and nothing comes twice.
+	// what is not due any more by then is left out, and nothing comes twice. One kind is
+	// read after the other: what becomes of another kind meanwhile may come as that, too. If ctx ends, no page more comes, but its error.
 	Due(ctx context.Context, q DueQuery) iter.Seq2[Due, error]
 
 	// Touch raises LastActiveAt of the session, and of the conversation where

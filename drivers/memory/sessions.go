@@ -180,17 +180,30 @@ func (db *DB) open(id session.ID) []session.Conversation {
 	return found[:min(session.MaxListed, len(found))]
 }
 
+// Due reads the page of one kind after the other, each when its turn comes.
 func (s sessionStore) Due(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 	return func(yield func(session.Due, error) bool) {
-		keys, err := s.dueKeys(ctx, q)
-		if err != nil {
+		if q.Limit < 1 {
+			yield(session.Due{}, &access.FieldError{Field: "Limit", Rule: "must be at least 1"})
+			return
+		}
+		if err := ctx.Err(); err != nil {
 			yield(session.Due{}, err)
 			return
 		}
-		for page := range slices.Chunk(keys, duePage) {
-			for _, d := range s.due(q, page) { // no lock is held: the caller may commit
-				if !yield(d, nil) {
+		for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueTombstones, session.DueLive, session.DueIdle} {
+			if q.Kinds&kind == 0 {
+				continue
+			}
+			for page := range slices.Chunk(s.dueKeys(kind, q), duePage) {
+				if err := ctx.Err(); err != nil {
+					yield(session.Due{Kind: kind}, err)
 					return
+				}
+				for _, d := range s.due(kind, q, page) { // no lock is held: the caller may commit
+					if !yield(d, nil) {
+						return
+					}
 				}
 			}
 		}
@@ -202,52 +215,35 @@ const duePage = 500
 
 // dueKey is what is due: a tombstone, or a sandbox by its ID alone.
 type dueKey struct {
-	kind session.DueKind
 	sandbox.TombstoneKey
 	since int64
 }
 
-// dueKeys are the keys of what is due, of each kind those that wait longest.
-func (s sessionStore) dueKeys(ctx context.Context, q session.DueQuery) (keys []dueKey, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if q.Limit < 1 {
-		return nil, &access.FieldError{Field: "Limit", Rule: "must be at least 1"}
-	}
+// dueKeys are the keys of what is of one kind, of those that wait longest.
+func (s sessionStore) dueKeys(kind session.DueKind, q session.DueQuery) (keys []dueKey) {
 	db := s.db
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	now := db.clock()
-	longest := func(from int) {
-		slices.SortFunc(keys[from:], func(a, b dueKey) int { return cmp.Compare(a.since, b.since) })
-		keys = keys[:min(len(keys), from+q.Limit)]
-	}
-	for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueLive, session.DueIdle} {
-		from := len(keys)
-		if q.Kinds&kind != 0 {
-			for id, r := range db.sandboxes {
-				if isFor(q, r.Host) && db.isDue(kind, q, r, now) {
-					keys = append(keys, dueKey{kind, sandbox.TombstoneKey{Sandbox: id}, r.since})
-				}
-			}
-		}
-		longest(from)
-	}
-	from := len(keys)
-	if q.Kinds&session.DueTombstones != 0 {
+	if kind == session.DueTombstones {
 		for key, t := range db.outbox {
 			if isFor(q, t.Host) {
-				keys = append(keys, dueKey{session.DueTombstones, key, t.since})
+				keys = append(keys, dueKey{key, t.since})
+			}
+		}
+	} else {
+		for id, r := range db.sandboxes {
+			if isFor(q, r.Host) && db.isDue(kind, q, r, now) {
+				keys = append(keys, dueKey{sandbox.TombstoneKey{Sandbox: id}, r.since})
 			}
 		}
 	}
-	longest(from)
-	return keys, nil
+	slices.SortFunc(keys, func(a, b dueKey) int { return cmp.Compare(a.since, b.since) })
+	return keys[:min(len(keys), q.Limit)]
 }
 
 // due is what of keys still is due.
-func (s sessionStore) due(q session.DueQuery, keys []dueKey) []session.Due {
+func (s sessionStore) due(kind session.DueKind, q session.DueQuery, keys []dueKey) []session.Due {
 	db := s.db
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -255,12 +251,12 @@ func (s sessionStore) due(q session.DueQuery, keys []dueKey) []session.Due {
 	found := make([]session.Due, 0, len(keys))
 	for _, k := range keys {
 		r, there := db.sandboxes[k.Sandbox]
-		if k.kind == session.DueTombstones {
+		if kind == session.DueTombstones {
 			if t, there := db.outbox[k.TombstoneKey]; there {
-				found = append(found, session.Due{Kind: k.kind, Tombstone: t.Tombstone, Snapshot: session.Snapshot{Now: now, Sandbox: r.row()}})
+				found = append(found, session.Due{Kind: kind, Tombstone: t.Tombstone, Snapshot: session.Snapshot{Now: now, Sandbox: r.row()}})
 			}
-		} else if there && isFor(q, r.Host) && db.isDue(k.kind, q, r, now) {
-			found = append(found, session.Due{Kind: k.kind, Snapshot: session.Snapshot{
+		} else if there && isFor(q, r.Host) && db.isDue(kind, q, r, now) {
+			found = append(found, session.Due{Kind: kind, Snapshot: session.Snapshot{
 				Now: now, Session: db.sessions[r.Session], Environment: db.environments[r.Environment], Sandbox: r.row(),
 			}})
 		}

@@ -88,6 +88,7 @@ func TestPlansAtScale(t *testing.T) {
 		{"due idle", due(session.DueIdle), []string{"bunkroom_sandboxes_live", "bunkroom_sessions_"}},
 		{"due creating", due(session.DueCreating), []string{"bunkroom_sandboxes_creating"}},
 		{"due destroying", due(session.DueDestroying), []string{"bunkroom_sandboxes_destroying"}},
+		{"due tombstones", due(session.DueTombstones), []string{"bunkroom_outbox_due", "bunkroom_sandboxes_pkey"}},
 		{"owned by a session", owned(session.PurgeTarget{Session: "s40", History: true}), []string{"bunkroom_sessions_", "bunkroom_conversations_"}},
 		{"owned by a project", owned(session.PurgeTarget{Project: "p3", History: true}), []string{"bunkroom_sessions_project", "bunkroom_environments_project", "bunkroom_conversations_project"}},
 		{"owned by a user", owned(session.PurgeTarget{User: "u3", History: true}), []string{"bunkroom_sessions_owner", "bunkroom_conversations_owner"}},

@@ -89,6 +89,7 @@ func (p place) dueKeys(ctx context.Context, kind session.DueKind, q session.DueQ
 	if err != nil {
 		return nil, err
 	}
+	longest(list, kind, q.Limit)
 	if kind == session.DueTombstones {
 		list.ColumnExpr("o.sandbox_id, o.generation, o.incarnation")
 	} else {
@@ -123,12 +124,14 @@ func (p place) due(ctx context.Context, kind session.DueKind, q session.DueQuery
 		list.ColumnExpr(c)
 	}
 	order := make(map[sandbox.TombstoneKey]int, len(keys))
-	if keys != nil {
+	if keys == nil {
+		longest(list, kind, q.Limit)
+	} else { // and not in its order, for which a database might go through all that there is
 		ids := make([]string, len(keys))
 		for i, k := range keys {
 			ids[i], order[k] = string(k.Sandbox), i
 		}
-		list.Where("? IN (?)", bun.Ident(id), bun.List(ids)).Limit(0)
+		list.Where("? IN (?)", bun.Ident(id), bun.List(ids))
 	}
 	rows, err := list.Rows(ctx)
 	if err != nil {
@@ -163,7 +166,16 @@ func dueKey(d *session.Due) sandbox.TombstoneKey {
 	return sandbox.TombstoneKey{Sandbox: d.Snapshot.Sandbox.ID}
 }
 
-// dueList is the query for what is of one kind, without its columns, and the clock that it goes by.
+// longest has a dueList find those that wait longest, at most so many, in the order of an index.
+func longest(list *bun.SelectQuery, kind session.DueKind, most int) {
+	order := "b.since, b.version, b.id"
+	if kind == session.DueTombstones {
+		order = "o.since, o.attempts, o.sandbox_id, o.generation, o.incarnation"
+	}
+	list.OrderExpr(order).Limit(int64(most))
+}
+
+// dueList is the query for what is of one kind, without its columns and in no order, and the clock that it goes by.
 func (p place) dueList(ctx context.Context, kind session.DueKind, q session.DueQuery) (*bun.SelectQuery, time.Time, error) {
 	hosts := make([]string, 0, len(q.Hosts))
 	for _, h := range q.Hosts {
@@ -175,7 +187,7 @@ func (p place) dueList(ctx context.Context, kind session.DueKind, q session.DueQ
 	if err != nil {
 		return nil, now, err
 	}
-	list := p.store.bun.NewSelect().Conn(p.conn()).Limit(int64(q.Limit))
+	list := p.store.bun.NewSelect().Conn(p.conn())
 	boundTo := func(column string) {
 		if q.OnlyHosts {
 			list.Where("? IN (?)", bun.Ident(column), bun.List(hosts))
@@ -187,8 +199,7 @@ func (p place) dueList(ctx context.Context, kind session.DueKind, q session.DueQ
 		list.TableExpr(p.store.named("bunkroom_sandboxes AS b")).
 			Join(p.store.named("LEFT JOIN bunkroom_sessions AS s ON s.id = b.session_id")).
 			Join(p.store.named("LEFT JOIN bunkroom_environments AS e ON e.id = b.environment_id")).
-			Where("b.state = ?", s.String()).
-			OrderExpr("b.since, b.version, b.id")
+			Where("b.state = ?", s.String())
 		boundTo("b.host")
 	}
 	switch kind {
@@ -212,8 +223,7 @@ func (p place) dueList(ctx context.Context, kind session.DueKind, q session.DueQ
 		}
 	case session.DueTombstones:
 		list.TableExpr(p.store.named("bunkroom_outbox AS o")).
-			Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.id = o.sandbox_id")).
-			OrderExpr("o.since, o.attempts, o.sandbox_id, o.generation, o.incarnation")
+			Join(p.store.named("LEFT JOIN bunkroom_sandboxes AS b ON b.id = o.sandbox_id"))
 		boundTo("o.host")
 	}
 	return list, now, nil

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func TestPlans(t *testing.T) {
 		{"due idle", due(session.DueIdle), []string{"bunkroom_sandboxes_live", "SEARCH s USING PRIMARY KEY"}, false},
 		{"due creating", due(session.DueCreating), []string{"bunkroom_sandboxes_creating"}, false},
 		{"due destroying", due(session.DueDestroying), []string{"bunkroom_sandboxes_destroying"}, false},
+		{"due tombstones", due(session.DueTombstones), []string{"o USING INDEX bunkroom_outbox_due", "sqlite_autoindex_bunkroom_sandboxes_1"}, false},
 		{"owned by a session", owned(session.PurgeTarget{Session: "s", History: true}), []string{"bunkroom_conversations_session", "bunkroom_sessions USING PRIMARY KEY"}, true},
 		{"owned by a project", owned(session.PurgeTarget{Project: "p", History: true}), []string{"bunkroom_sessions_project", "bunkroom_environments_project", "bunkroom_conversations_project"}, true},
 		{"owned by a user", owned(session.PurgeTarget{User: "u", History: true}), []string{"bunkroom_sessions_owner", "bunkroom_conversations_owner"}, true},
@@ -112,7 +114,7 @@ func TestPlans(t *testing.T) {
 				what, scanned := strings.CutPrefix(line, "SCAN ")
 				switch {
 				case !scanned, strings.Contains(what, "VIRTUAL TABLE"), strings.Contains(all, "CO-ROUTINE "+what): // what was asked for, and a page of what was found
-				case strings.HasPrefix(what, "b USING INDEX bunkroom_sandboxes_"): // in its order, until there is a page of it
+				case strings.HasPrefix(what, "b USING INDEX bunkroom_sandboxes_"), what == "o USING INDEX bunkroom_outbox_due": // in its order, until there is a page of it
 				default:
 					t.Errorf("%s: a table is read from end to end:\n%s", line, all)
 				}
@@ -126,6 +128,47 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A page of what is due is found by its keys, whatever else is due, and also
+// where the database has counted what there is: it is not asked for an order,
+// in which a page of the outbox is nowhere but in all of it.
+func TestPagesOfDueArePlanned(t *testing.T) {
+	db, spy := spied(t, nil)
+	store := db.Sessions()
+	for i := range 20 {
+		c := spawn("p")
+		c.Sandbox.State = sandbox.Live
+		for g := range int64(5) {
+			c.Bury = append(c.Bury, sandbox.Tombstone{TombstoneKey: sandbox.TombstoneKey{Sandbox: c.Sandbox.ID, Generation: g + 1}, Name: fmt.Sprint(i), Payer: "p"})
+		}
+		commit(t, store, c)
+	}
+	for _, counted := range []bool{false, true} {
+		if counted {
+			if _, err := db.SQL().ExecContext(t.Context(), "ANALYZE"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for kind, index := range map[session.DueKind]string{
+			session.DueTombstones: "SEARCH o USING PRIMARY KEY (sandbox_id=?)", session.DueLive: "SEARCH b USING INDEX sqlite_autoindex_bunkroom_sandboxes_1 (id=?)",
+		} {
+			spy.reset(nil, nil)
+			for _, err := range store.Due(t.Context(), session.DueQuery{Kinds: kind, Limit: 10_000}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			seen := spy.seen()
+			if len(seen) != 2 {
+				t.Fatalf("kind %b: %d statements, want one for the keys and one for the page", kind, len(seen))
+			}
+			all := strings.Join(plan(t, db, seen[1:]), "\n")
+			if strings.Contains(all, "TEMP B-TREE") || !strings.Contains(all, index) && (!counted || kind == session.DueTombstones) { // a small table may be read as it is
+				t.Errorf("kind %b, counted %v: want %s, nothing sorted:\n%s", kind, counted, index, all)
+			}
+		}
 	}
 }
 

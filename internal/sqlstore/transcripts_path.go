@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -84,7 +85,7 @@ func (s transcripts) Path(ctx context.Context, q transcript.PathQuery) (page tra
 			}
 			return cut(ctx, on, found)
 		})
-		if err != nil || whole {
+		if uprooted := errors.Is(err, errUprooted); !uprooted && (err != nil || whole) {
 			return page, err
 		}
 	}

@@ -299,6 +299,39 @@ func TestAppendLoadsNothing(t *testing.T) {
 	}
 }
 
+// A transcript that goes away while a page of it is read is not there, in the words of the store.
+func TestPathOfWhatGoesAway(t *testing.T) {
+	db, spy := spied(t, nil)
+	s := db.Transcripts()
+	planted(t, s, "c", 3)
+	spy.reset(func(n int) {
+		if n != 2 { // the page is read, what is large of it is not
+			return
+		}
+		spy.reset(nil, nil)
+		change(t, s, transcript.Change{Conversation: "c", Status: transcript.Deleted})
+		if _, err := s.Purge(t.Context(), 1000); err != nil {
+			t.Error(err)
+		}
+	}, nil)
+	if _, err := s.Path(t.Context(), transcript.PathQuery{Conversation: "c", Limit: 2, Blobs: true}); !errors.Is(err, transcript.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+}
+
+// What was before a state that is whole is read no more, however it was appended.
+func TestWholeStateEndsWhatWasBefore(t *testing.T) {
+	db := migrated(t, nil)
+	s := db.Transcripts()
+	planted(t, s, "c", 3)
+	whole := transcript.NewEntry{ID: "whole", Kind: transcript.KindState, State: &transcript.StateDelta{Whole: true}}
+	change(t, s, transcript.Change{Conversation: "c", Append: []transcript.NewEntry{whole}})
+	change(t, s, transcript.Change{Conversation: "c", Append: []transcript.NewEntry{said("b", "more")}})
+	if from := count(t, db, "SELECT head_whole FROM bunkroom_transcripts WHERE conversation = 'c'"); from != 6 {
+		t.Errorf("its state is read from depth %d on, want 6", from)
+	}
+}
+
 // Transcripts ride in a transaction of the host: what is refused leaves no
 // trace and the transaction usable, and all goes with it.
 func TestTranscriptsInHostsTransaction(t *testing.T) {

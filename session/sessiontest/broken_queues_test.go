@@ -62,6 +62,46 @@ func TestBrokenQueuesFail(t *testing.T) {
 			fails: []string{"due-many"},
 		},
 		{
+			name: "goes on whatever becomes of its context",
+			open: func(clock *Clock) session.Store {
+				s := sound(clock)
+				return wrapped{Store: s, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
+					return s.Due(context.WithoutCancel(ctx), q)
+				}}
+			},
+			fails: []string{"due-ended"},
+			also:  []string{"cancelled"},
+		},
+		{
+			name: "looks for all kinds before it yields any",
+			open: func(clock *Clock) session.Store {
+				s := sound(clock)
+				return wrapped{Store: s, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
+					return func(yield func(session.Due, error) bool) {
+						var all []session.Due
+						for d, err := range s.Due(ctx, q) {
+							if err != nil {
+								yield(d, err)
+								return
+							}
+							all = append(all, d)
+						}
+						for _, d := range all {
+							if ctx.Err() != nil {
+								yield(session.Due{}, ctx.Err())
+								return
+							}
+							if !yield(d, nil) {
+								return
+							}
+						}
+					}
+				}}
+			},
+			fails: []string{"due-in-turn"},
+			also:  []string{"due-many", "due-while-committing", "due-ended"},
+		},
+		{
 			name:  "takes what is creating by its deadline",
 			open:  byDeadline,
 			fails: []string{"due-creating", "waited-rotates"},
@@ -115,27 +155,32 @@ func asked(spoil func(*session.DueQuery)) func(*Clock) session.Store {
 	}
 }
 
-// sorted is a sound store whose Due yields in another order.
+// sorted is a sound store whose Due yields each kind in another order.
 func sorted(compare func(x, y session.Due) int) func(*Clock) session.Store {
 	return func(clock *Clock) session.Store {
 		s := sound(clock)
 		return wrapped{Store: s, due: func(ctx context.Context, q session.DueQuery) iter.Seq2[session.Due, error] {
 			return func(yield func(session.Due, error) bool) {
-				all := q
-				all.Limit = max(q.Limit, 1000)
-				var found []session.Due
-				for d, err := range s.Due(ctx, all) {
-					if err != nil {
-						yield(d, err)
-						return
+				for _, kind := range []session.DueKind{session.DueCreating, session.DueDestroying, session.DueTombstones, session.DueLive, session.DueIdle} {
+					all := q
+					all.Kinds, all.Limit = q.Kinds&kind, max(q.Limit, 1000)
+					var found []session.Due
+					for d, err := range s.Due(ctx, all) {
+						if err != nil {
+							yield(d, err)
+							return
+						}
+						found = append(found, d)
 					}
-					found = append(found, d)
-				}
-				slices.SortStableFunc(found, compare)
-				n := map[session.DueKind]int{}
-				for _, d := range found {
-					if n[d.Kind]++; n[d.Kind] <= q.Limit && !yield(d, nil) {
-						return
+					slices.SortStableFunc(found, compare)
+					for _, d := range found[:min(len(found), q.Limit)] {
+						if ctx.Err() != nil {
+							yield(session.Due{}, ctx.Err())
+							return
+						}
+						if !yield(d, nil) {
+							return
+						}
 					}
 				}
 			}

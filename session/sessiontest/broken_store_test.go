@@ -244,12 +244,13 @@ func TestBrokenStoresFail(t *testing.T) {
 			name:  "turns to what was written last",
 			open:  impatient,
 			fails: []string{"waited-rotates", "due-fair", "due-many"},
-			also:  []string{"stored-charged-due", "waited-tombstones", "due-idle", "due-live", "due-live-hosts", "waited-absent", "waited-refused", "due-destroying", "due-tombstones", "due-creating"},
+			also:  []string{"stored-charged-due", "waited-tombstones", "due-idle", "due-live", "due-live-hosts", "waited-absent", "waited-refused", "due-destroying", "due-tombstones", "due-creating", "due-ended", "due-in-turn"},
 		},
 		{
 			name:  "holds its lock while it yields",
 			open:  holding,
 			fails: []string{"due-while-committing", "due-many"},
+			also:  []string{"due-in-turn"},
 		},
 		{
 			name:  "loads row by row",

@@ -1,6 +1,8 @@
 package sessiontest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -229,6 +231,46 @@ func dueChecks() []check[*storeBench] {
 			delete(seen, gone) // it may have been read before it went
 			if len(seen) != 1202 {
 				b.Errorf("%d items, want 1202", len(seen))
+			}
+		}},
+		{"due-ended", "A context that ends while the caller ranges ends that: what is left of the page may still come, and then its error.", func(b *storeBench) {
+			var buried []sandbox.Tombstone
+			for range 1203 {
+				buried = append(buried, b.tombstone(alice))
+			}
+			b.commit(session.Change{Bury: buried})
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			n := 0
+			var fault error
+			for _, err := range b.store.Due(ctx, session.DueQuery{Kinds: session.DueTombstones, Hosts: []string{host}, Limit: 5000}) {
+				if cancel(); err != nil {
+					fault = err
+					break
+				}
+				n++
+			}
+			if n == len(buried) || !errors.Is(fault, context.Canceled) {
+				b.Errorf("%d items of %d, then error %v", n, len(buried), fault)
+			}
+			b.yields("afterwards", b.dueUpTo(1, session.DueCreating, host))
+		}},
+		{"due-in-turn", "One kind is read after the other: what becomes of a kind whose turn comes later comes as that, too.", func(b *storeBench) {
+			r := b.room(creating(time.Minute))
+			b.clock.Step(time.Hour)
+			var kinds []session.DueKind
+			for d, err := range b.store.Due(b.Context(), session.DueQuery{Kinds: everyKind, Hosts: []string{host}, Limit: 10}) {
+				if err != nil {
+					b.Fatalf("Due: %v", err)
+				}
+				if kinds = append(kinds, d.Kind); d.Kind == session.DueCreating {
+					row := d.Snapshot.Sandbox
+					row.State = sandbox.Destroying
+					b.commit(session.Change{Sandbox: &row, Bury: []sandbox.Tombstone{b.tombstone(alice)}})
+				}
+			}
+			if want := []session.DueKind{session.DueCreating, session.DueDestroying, session.DueTombstones}; !slices.Equal(kinds, want) {
+				b.Errorf("%s comes as %v, want %v", r.sandbox.ID, kinds, want)
 			}
 		}},
 		{"due-while-committing", "The caller may commit while it ranges, and may stop ranging at any item.", func(b *storeBench) {

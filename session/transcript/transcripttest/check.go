@@ -25,7 +25,7 @@ func TestStore(t *testing.T, open func(t *testing.T) transcript.Store) {
 }
 
 func checks() []check {
-	return slices.Concat(rowChecks(), inputChecks(), appendChecks(), retryChecks(), headChecks(), callChecks(), draftChecks(), turnChecks(),
+	return slices.Concat(rowChecks(), inputChecks(), appendChecks(), plainChecks(), retryChecks(), headChecks(), callChecks(), draftChecks(), turnChecks(),
 		nameChecks(), statusChecks(), pathChecks(), contextChecks(), listChecks(), underChecks(), searchChecks(), sinceChecks(), openChecks(), blobChecks(),
 		forkChecks(), twinChecks(), compareChecks(), purgeChecks(), raceChecks())
 }

@@ -97,7 +97,7 @@ func TestEveryCheckHasItsNameAndRule(t *testing.T) {
 // Every check fails for some broken store: else nobody knows that it can.
 func TestEveryCheckCanFail(t *testing.T) {
 	can := map[string]bool{}
-	for _, x := range slices.Concat(brokenWrites(), brokenTurns(), brokenReads(), brokenLists(), brokenSearches(), brokenForks()) {
+	for _, x := range slices.Concat(brokenWrites(), brokenPlain(), brokenTurns(), brokenReads(), brokenLists(), brokenSearches(), brokenForks()) {
 		for _, name := range strings.Fields(x.fails) {
 			can[name] = true
 		}
