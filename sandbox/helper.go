@@ -15,7 +15,7 @@ func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit
 		return Exit{}, err
 	}
 	defer p.Close()
-	for chunk, err := range p.Output(ctx, 0) {
+	for chunk, err := range LentOutput(ctx, p, 0) {
 		if err != nil {
 			return Exit{}, err
 		}
