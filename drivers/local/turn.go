@@ -25,7 +25,7 @@ type turn struct {
 
 const (
 	// enough is how often readers are told of one pipe alone before one of them reads it.
-	enough = 4
+	enough = 2
 	// mostAway is how long a pipe may be left to a reader that does something else.
 	mostAway = time.Millisecond
 )
