@@ -45,7 +45,7 @@ func Capture(ctx context.Context, sb Sandbox, c Cmd, limit int) (Captured, error
 	}
 	defer p.Close()
 	out, errs := keeper{limit: limit}, keeper{limit: limit}
-	for chunk, failed := range p.Output(ctx, 0) {
+	for chunk, failed := range LentOutput(ctx, p, 0) {
 		if err = failed; err != nil {
 			break
 		}

@@ -15,7 +15,7 @@ func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit
 		return Exit{}, err
 	}
 	defer p.Close()
-	for chunk, err := range p.Output(ctx, 0) {
+	for chunk, err := range LentOutput(ctx, p, 0) {
 		if err != nil {
 			return Exit{}, err
 		}
@@ -33,7 +33,8 @@ func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit
 	return p.Wait(ctx)
 }
 
-// ReadFile reads a whole file.
+// ReadFile reads a whole file. A reader that has a method Len() int, as of package
+// [bytes], saves memory: it says how much is left, as far as is known.
 func ReadFile(ctx context.Context, fsys FS, path string) ([]byte, error) {
 	r, err := fsys.Open(ctx, path, nil)
 	if err != nil {
@@ -41,13 +42,19 @@ func ReadFile(ctx context.Context, fsys FS, path string) ([]byte, error) {
 	}
 	defer r.Close()
 	var all bytes.Buffer
-	all.Grow(usualFile + bytes.MinRead)
+	size := usualFile
+	if known, ok := r.(interface{ Len() int }); ok {
+		size = min(known.Len(), mostTrusted)
+	}
+	all.Grow(size + bytes.MinRead)
 	_, err = all.ReadFrom(r)
 	return all.Bytes(), err
 }
 
-// usualFile is as large as most files are at most: these are read at once.
-const usualFile = 8 << 10
+const (
+	usualFile   = 8 << 10 // as large as most files are at most: these are read at once
+	mostTrusted = 1 << 20 // the most that memory is taken for before it is there
+)
 
 // WriteFile writes a whole file, all at once; see [FS.Create].
 func WriteFile(ctx context.Context, fsys FS, path string, data []byte, opts *CreateOptions) error {

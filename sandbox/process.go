@@ -28,6 +28,22 @@ type Process interface {
 	Close() error
 }
 
+// OutputLender is a [Process] whose output can be read without memory for every piece of it.
+type OutputLender interface {
+	// LendOutput is [Process.Output], but the Data of a Chunk is only lent: until the next step of the
+	// iteration, or its end, it stays as it is, and it must be neither changed nor kept for longer.
+	LendOutput(ctx context.Context, from int64) iter.Seq2[Chunk, error]
+}
+
+// LentOutput is p's output for who is done with each Chunk before the next:
+// its Data must be neither changed nor kept. Where p is no [OutputLender], it is [Process.Output].
+func LentOutput(ctx context.Context, p Process, from int64) iter.Seq2[Chunk, error] {
+	if l, ok := As[OutputLender](p); ok {
+		return l.LendOutput(ctx, from)
+	}
+	return p.Output(ctx, from)
+}
+
 // DrainLimit is how long after a process has ended its output may stay open.
 const DrainLimit = 2 * time.Second
 

@@ -80,15 +80,16 @@ func (f *files) Open(ctx context.Context, name string, opts *sandbox.OpenOptions
 	if err != nil {
 		return nil, err
 	}
-	info, err := r.Stat()
+	var st syscall.Stat_t
+	err = syscall.Fstat(int(r.Fd()), &st)
 	switch {
 	case err != nil:
-	case info.IsDir():
+	case st.Mode&syscall.S_IFMT == syscall.S_IFDIR:
 		err = sandbox.ErrIsDir
-	case !info.Mode().IsRegular():
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		err = fmt.Errorf("%w: not a file", sandbox.ErrInvalid)
 	default:
-		part := &reader{f: r, name: name, left: math.MaxInt64}
+		part := &reader{f: r, name: name, left: math.MaxInt64, known: max(0, st.Size-opts.Offset)}
 		if opts.Limit > 0 {
 			part.left = opts.Limit
 		}
@@ -107,10 +108,14 @@ func (f *files) Open(ctx context.Context, name string, opts *sandbox.OpenOptions
 
 // reader reads a file, or the part of it that was asked for.
 type reader struct {
-	f    *os.File
-	name string
-	left int64
+	f     *os.File
+	name  string
+	left  int64
+	known int64 // how much was left when it was opened, whatever was asked for
 }
+
+// Len says how much is left, if nobody writes to the file.
+func (r *reader) Len() int { return int(min(r.left, r.known, math.MaxInt)) }
 
 func (r *reader) Read(b []byte) (int, error) {
 	if r.left == 0 {
@@ -121,6 +126,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	}
 	n, err := r.f.Read(b)
 	r.left -= int64(n)
+	r.known = max(0, r.known-int64(n))
 	if err != nil && err != io.EOF {
 		err = pathError("read", r.name, err)
 	}

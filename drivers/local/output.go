@@ -3,15 +3,14 @@
 package local
 
 import (
-	"bytes"
-	"io"
 	"sync"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 const (
-	chunkSize  = 32 << 10 // the most that one chunk carries, and that is read at once
+	chunkSize  = 32 << 10 // the most that one chunk carries that is the caller's to keep
+	readSize   = 64 << 10 // the most that is read at once, and that one chunk carries which is lent
 	ringStart  = 4 << 10  // what a ring begins with, once something is written
 	bytesAtRun = 16       // runs are few enough that there is one in so many bytes of the limit
 )
@@ -29,6 +28,9 @@ type output struct {
 	over    bool  // nothing more comes
 	err     error // why it ended, if that is not known to be the process's own end
 	changed chan struct{}
+
+	waits *reading // one that waits for changed, and could read a pipe itself
+	turn           // who does
 }
 
 type run struct {
@@ -45,7 +47,7 @@ func (o *output) write(stream sandbox.Stream, p []byte) {
 		}
 		p = p[n:]
 	}
-	o.tell()
+	o.tell(nil, false)
 }
 
 // fill lets read, which must not block, put what there is where it is to be
@@ -53,6 +55,10 @@ func (o *output) write(stream sandbox.Stream, p []byte) {
 func (o *output) fill(stream sandbox.Stream, read func(free []byte) (int, error)) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.fillLocked(stream, read)
+}
+
+func (o *output) fillLocked(stream sandbox.Stream, read func(free []byte) (int, error)) (int, error) {
 	if o.over {
 		return 0, nil
 	}
@@ -73,17 +79,10 @@ func (o *output) fill(stream sandbox.Stream, read func(free []byte) (int, error)
 	return n, err
 }
 
-// tell wakes whoever waits for more.
-func (o *output) tell() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.wake()
-}
-
 // free is where the next bytes go; what was there is the oldest that is kept, if anything.
 func (o *output) free() []byte {
 	at := o.end % int64(len(o.ring))
-	return o.ring[at:min(at+chunkSize, int64(len(o.ring)))]
+	return o.ring[at:min(at+readSize, int64(len(o.ring)))]
 }
 
 // grow makes room for some more, within the limit.
@@ -128,7 +127,7 @@ func (o *output) drop(off int64) {
 func (o *output) wake() {
 	if o.changed != nil {
 		close(o.changed)
-		o.changed = nil
+		o.changed, o.waits = nil, nil
 	}
 }
 
@@ -140,35 +139,6 @@ func (o *output) finish(err error) {
 		o.over, o.err = true, err
 		o.wake()
 	}
-}
-
-// next returns what is kept at offset off or after it, or where there is
-// nothing yet a channel that is closed once there may be. The error is io.EOF
-// at the end, or why the end is not known.
-func (o *output) next(off int64) (c sandbox.Chunk, wait <-chan struct{}, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if off < o.end {
-		if off < o.start {
-			c.Lost = o.start - off
-			off = o.start
-		}
-		at, end := o.runAt(off)
-		end = min(end, off+chunkSize)
-		c.Stream, c.Off = o.runs[at].stream, off
-		c.Data = bytes.Clone(piece(o.ring, off, end))
-		return c, nil, nil
-	}
-	if o.over {
-		if o.err != nil {
-			return sandbox.Chunk{Off: o.end}, nil, o.err
-		}
-		return c, nil, io.EOF
-	}
-	if o.changed == nil {
-		o.changed = make(chan struct{})
-	}
-	return c, o.changed, nil
 }
 
 // runAt finds the run that holds off, and where it ends.

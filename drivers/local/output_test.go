@@ -17,7 +17,7 @@ import (
 // drainFrom reads all that is kept from offset from on, and checks that offsets and gaps fit together.
 func drainFrom(t rapid.TB, o *output, from int64) (data []byte, streams []sandbox.Stream, lost int64) {
 	for off := from; ; {
-		c, wait, err := o.next(off)
+		c, wait, _, err := (&reading{o: o, off: off}).next()
 		if errors.Is(err, io.EOF) || wait != nil {
 			return data, streams, lost
 		}
@@ -91,14 +91,14 @@ func TestOutputBoundsItsRuns(t *testing.T) {
 // A reader is woken by a write and by the end, and learns why where the end is not known.
 func TestOutputWakes(t *testing.T) {
 	o := output{limit: 10}
-	_, wait, _ := o.next(0)
+	_, wait, _, _ := (&reading{o: &o}).next()
 	o.write(sandbox.Stdout, []byte("x"))
 	<-wait
-	_, wait, _ = o.next(1)
+	_, wait, _, _ = (&reading{o: &o, off: 1}).next()
 	lost := errors.New("lost")
 	o.finish(lost)
 	<-wait
-	if c, _, err := o.next(1); err != lost || c.Off != 1 {
+	if c, _, _, err := (&reading{o: &o, off: 1}).next(); err != lost || c.Off != 1 {
 		t.Fatalf("at the end: %+v, %v", c, err)
 	}
 	o.write(sandbox.Stdout, []byte("late"))

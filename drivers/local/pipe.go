@@ -5,23 +5,36 @@ package local
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
 // pipe is our end of an output of a process.
 type pipe struct {
-	r      *os.File
-	stream sandbox.Stream
-	ended  chan struct{} // closed when nothing is read any more
+	r       *os.File
+	raw     syscall.RawConn           // r's
+	fd      int                       // r's too, while raw is used
+	read    func([]byte) (int, error) // readNow
+	stream  sandbox.Stream
+	back    chan struct{} // a reader that has read in place of copy gives it back to that
+	closing atomic.Bool
+	wide    bool          // it was made to hold more
+	ended   chan struct{} // closed when nothing is read any more
+}
+
+func newPipe(r *os.File, stream sandbox.Stream) *pipe {
+	return &pipe{r: r, stream: stream, back: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // openPipe returns our end, and the end for the process.
 func openPipe(stream sandbox.Stream) (*pipe, *os.File, error) {
 	r, w, err := halfPipe(readEnd)
-	return &pipe{r: r, stream: stream, ended: make(chan struct{})}, w, err
+	return newPipe(r, stream), w, err
 }
 
 const (
@@ -48,28 +61,69 @@ func halfPipe(ours int) (r, w *os.File, err error) {
 // to wake one takes longer than to read.
 const untold = 128 << 10
 
+// A pipe holds pipeSize at first. One that was found full is made to hold
+// wideSize, so that its writer is stopped less often; more than that would no longer be near the processor.
+const (
+	pipeSize = 64 << 10
+	wideSize = 256 << 10
+)
+
 // copy copies all that comes to out.
 func (p *pipe) copy(out *output) {
 	defer close(p.ended)
-	raw, err := p.r.SyscallConn()
+	var err error
+	if p.raw, err = p.r.SyscallConn(); err == nil {
+		err = p.raw.Control(func(fd uintptr) { p.fd, p.read = int(fd), p.readNow })
+	}
 	news := 0
 	for over := false; err == nil && !over; {
-		err = raw.Read(func(fd uintptr) bool {
-			n, err := out.fill(p.stream, func(free []byte) (int, error) { return syscall.Read(int(fd), free) })
+		taken := false
+		err = p.raw.Read(func(uintptr) bool {
+			n, err := out.fill(p.stream, p.read)
 			news += max(n, 0)
+			over = isEnd(n, err)
 			if news > 0 && (n <= 0 || news >= untold) {
-				out.tell()
+				taken = out.tell(p, !over)
 				news = 0
 			}
-			over = n <= 0 && err != syscall.EINTR && err != syscall.EAGAIN
-			return err != syscall.EAGAIN
+			return taken || err != syscall.EAGAIN
 		})
+		if taken {
+			<-p.back
+			p.patience()
+		}
+	}
+}
+
+// isEnd reports whether nothing comes after what a read has returned.
+func isEnd(n int, err error) bool {
+	return n <= 0 && err != syscall.EINTR && err != syscall.EAGAIN
+}
+
+// readNow reads what there is, into free. It never blocks.
+func (p *pipe) readNow(free []byte) (int, error) {
+	n, err := syscall.Read(p.fd, free)
+	if n >= pipeSize && !p.wide {
+		p.wide = true
+		_, _ = unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, wideSize) // else it stays as it is
+	}
+	return n, err
+}
+
+// hurry ends a wait for what comes, and all that begin before patience.
+func (p *pipe) hurry() { p.r.SetReadDeadline(time.Unix(1, 0)) }
+
+func (p *pipe) patience() {
+	p.r.SetReadDeadline(time.Time{})
+	if p.closing.Load() {
+		p.hurry()
 	}
 }
 
 // close ends the reading, whoever still holds the other end, and waits for that.
 func (p *pipe) close() {
-	p.r.SetReadDeadline(time.Unix(1, 0))
+	p.closing.Store(true)
+	p.hurry()
 	<-p.ended
 	p.r.Close()
 }

@@ -4,9 +4,7 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"slices"
@@ -15,6 +13,11 @@ import (
 	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
+)
+
+var (
+	_ sandbox.Process      = (*process)(nil)
+	_ sandbox.OutputLender = (*process)(nil)
 )
 
 // process is one process of a machine with all that it has started.
@@ -178,33 +181,22 @@ func (p *process) reason(o outcome) sandbox.ExitReason {
 func (p *process) ID() string { return p.id }
 
 func (p *process) Output(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return p.read(ctx, from, false)
+}
+
+// LendOutput lends the same memory again and again.
+func (p *process) LendOutput(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return p.read(ctx, from, true)
+}
+
+func (p *process) read(ctx context.Context, from int64, lend bool) iter.Seq2[sandbox.Chunk, error] {
 	return func(yield func(sandbox.Chunk, error) bool) {
 		if from < 0 {
 			yield(sandbox.Chunk{}, fmt.Errorf("%w: an offset must not be negative", sandbox.ErrInvalid))
 			return
 		}
-		for off := from; ; {
-			c, wait, err := p.out.next(off)
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err != nil:
-				yield(c, err)
-				return
-			case wait != nil:
-				select {
-				case <-wait:
-				case <-ctx.Done():
-					yield(sandbox.Chunk{Off: off}, ctx.Err())
-					return
-				}
-				continue
-			}
-			off = c.Off + int64(len(c.Data))
-			if !yield(c, nil) {
-				return
-			}
-		}
+		r := reading{o: &p.out, off: from, lends: lend}
+		r.chunks(ctx)(yield)
 	}
 }
 

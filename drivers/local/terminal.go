@@ -120,7 +120,7 @@ func (p *process) connectTerminal() (theirs *os.File, err error) {
 		p.ttyOpen.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	screen := &pipe{r: p.tty, stream: sandbox.Stdout, ended: make(chan struct{})}
+	screen := newPipe(p.tty, sandbox.Stdout)
 	p.pipes = append(p.pipes, screen)
 	go screen.copy(&p.out)
 	return os.NewFile(uintptr(fd), "terminal"), nil

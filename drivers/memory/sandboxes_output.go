@@ -96,7 +96,8 @@ func (o *boxOutput) counts() (stdout, stderr int64) {
 	return o.count[sandbox.Stdout], o.count[sandbox.Stderr]
 }
 
-// next returns a copy of the piece at offset pos or the first after it. Where
+// next returns the piece at offset pos or the first after it: what it holds
+// is written only once, and is not to be changed. Where
 // there is none yet it returns a channel that is closed when there may be, and
 // at the end neither.
 func (o *boxOutput) next(pos int64) (chunk sandbox.Chunk, more <-chan struct{}, err error) {
@@ -109,7 +110,7 @@ func (o *boxOutput) next(pos int64) (chunk sandbox.Chunk, more <-chan struct{}, 
 			i--
 		}
 		c := o.pieces[i]
-		return sandbox.Chunk{Stream: c.Stream, Data: slices.Clone(c.Data[from-c.Off:]), Off: from, Lost: from - pos}, nil, nil
+		return sandbox.Chunk{Stream: c.Stream, Data: slices.Clip(c.Data[from-c.Off:]), Off: from, Lost: from - pos}, nil, nil
 	}
 	if o.closed {
 		return sandbox.Chunk{}, nil, o.err
@@ -122,6 +123,18 @@ func (o *boxOutput) next(pos int64) (chunk sandbox.Chunk, more <-chan struct{}, 
 
 // read is sandbox.Process.Output.
 func (o *boxOutput) read(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return func(yield func(sandbox.Chunk, error) bool) {
+		for c, err := range o.lend(ctx, from) {
+			c.Data = slices.Clone(c.Data)
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// lend is sandbox.OutputLender.LendOutput.
+func (o *boxOutput) lend(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
 	return func(yield func(sandbox.Chunk, error) bool) {
 		if from < 0 {
 			yield(sandbox.Chunk{}, fmt.Errorf("%w: output offset %d", sandbox.ErrInvalid, from))

@@ -32,7 +32,10 @@ type boxProcess struct {
 	err   error
 }
 
-var _ sandbox.Process = (*boxProcess)(nil)
+var (
+	_ sandbox.Process      = (*boxProcess)(nil)
+	_ sandbox.OutputLender = (*boxProcess)(nil)
+)
 
 // boxStop says how a process is stopped.
 type boxStop struct {
@@ -151,6 +154,11 @@ func (p *boxProcess) ID() string { return p.id }
 
 func (p *boxProcess) Output(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
 	return p.out.read(ctx, from)
+}
+
+// LendOutput makes no copy of what the process wrote.
+func (p *boxProcess) LendOutput(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return p.out.lend(ctx, from)
 }
 
 func (p *boxProcess) Wait(ctx context.Context) (sandbox.Exit, error) {

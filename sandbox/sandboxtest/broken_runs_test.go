@@ -16,6 +16,22 @@ var brokenRuns = map[string]brokenProvider{
 			c.Data = []byte(strings.ToValidUTF8(string(c.Data[:len(c.Data)/2*2]), "\uFFFD"))
 		})
 	})},
+	"writes over what is lent": {"Output/Lent", processes(func(p *process) {
+		var lent []byte
+		p.lend = chunks(p.Process, func(c *sandbox.Chunk) { lent = c.Data })
+		p.wait = func(ctx context.Context) (sandbox.Exit, error) {
+			defer func() { clear(lent) }()
+			return p.Process.Wait(ctx)
+		}
+	})},
+	"lends the same to all": {"Output/Lent", processes(func(p *process) {
+		var lent []byte
+		p.lend = chunks(p.Process, func(c *sandbox.Chunk) {
+			lent = append(lent[:0], c.Data...)
+			c.Data = lent
+		})
+	})},
+	"hides gaps in what is lent": {"Output/Lent", processes(func(p *process) { p.lend = chunks(p.Process, func(c *sandbox.Chunk) { c.Lost = 0 }) })},
 	"reads an input to its end first": {"Commands/StdinBlocks", commands(func(c *sandbox.Cmd) {
 		c.Argv = append([]string{"sh", "-c", `"$@"; cat >/dev/null`, "sh"}, c.Argv...)
 	})},

@@ -138,6 +138,28 @@ var outputChecks = []check{
 			e.fatalf("output is now %q", text)
 		}
 	}},
+	{"Lent", "what is lent of the output is what Output has, and stays as it is until the next is asked for, whatever is written meanwhile", func(e *env) {
+		c := e.opts.Commands
+		if c.Flood == nil {
+			return
+		}
+		const n, limit = 1 << 20, 200_000
+		p := e.box().start(sandbox.Cmd{Argv: c.Flood(n), OutputLimit: limit})
+		at := int64(0)
+		for chunk, err := range sandbox.LentOutput(e.deadline(), p, 0) {
+			e.ok(err, "output")
+			e.wait(p) // so that all is written over that can be
+			for range sandbox.LentOutput(e.deadline(), p, at) {
+			}
+			if chunk.Off != at+chunk.Lost || len(chunk.Data) == 0 || string(chunk.Data) != letters(chunk.Off, int64(len(chunk.Data))) {
+				e.fatalf("at %d: %d lost, then %s at %d", at, chunk.Lost, brief(string(chunk.Data)), chunk.Off)
+			}
+			at = chunk.Off + int64(len(chunk.Data))
+		}
+		if at != n {
+			e.fatalf("ended at %d of %d", at, n)
+		}
+	}},
 	{"Wait", "any number of callers may wait, before the end and after, and all learn the same", func(e *env) {
 		c := e.opts.Commands
 		if c.Exit == nil {

@@ -301,7 +301,15 @@ type process struct {
 	sandbox.Process
 	wait   func(context.Context) (sandbox.Exit, error)
 	output func(context.Context, int64) iter.Seq2[sandbox.Chunk, error]
+	lend   func(context.Context, int64) iter.Seq2[sandbox.Chunk, error]
 	close  func() error
+}
+
+func (p *process) LendOutput(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	if p.lend != nil {
+		return p.lend(ctx, from)
+	}
+	return p.Output(ctx, from)
 }
 
 func (p *process) Close() error {
