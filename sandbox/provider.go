@@ -100,7 +100,7 @@ const (
 	StatusUnknown  Status = iota
 	StatusStarting        // it exists and is not ready yet
 	StatusRunning
-	StatusStopped // it exists and sleeps; Attach wakes it
+	StatusStopped // it exists and sleeps; Attach wakes it, or the first process that is started
 	StatusFailed  // it exists and will never run; destroy it
 )
 

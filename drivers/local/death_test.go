@@ -28,7 +28,8 @@ func hostProcess(t *testing.T, root, mode string) (workspace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v")
+	test, _, _ := strings.Cut(t.Name(), "/")
+	cmd := exec.Command(exe, "-test.run=^"+test+"$", "-test.v")
 	cmd.Env = append(os.Environ(), roleVar+"="+mode+":"+root)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -64,7 +65,13 @@ func actHost(t *testing.T, limits sandbox.Limits) {
 		p = openAt(t, root, mode == "unconfined")
 	}
 	sb := attach(t, p, create(t, p, "m-g1"))
-	start(t, sb, sandbox.Cmd{Detached: true, Limits: limits}, "setsid "+"sh -c '"+beating+"' & "+beating)
+	switch mode {
+	case "attached":
+	case "ran":
+		sh(t, sb, "true")
+	default:
+		start(t, sb, sandbox.Cmd{Detached: true, Limits: limits}, "setsid "+"sh -c '"+beating+"' & "+beating)
+	}
 	fmt.Println("started")
 	select {}
 }
@@ -88,6 +95,38 @@ func TestHostDiesConfined(t *testing.T) {
 	if there = slices.Compact(there); !slices.Equal(there, []string{"bwrap", "ps", "sh"}) {
 		t.Errorf("in the machine there is %q", there)
 	}
+}
+
+// A host's process that dies while nothing runs in its machines leaves nothing
+// either, be there an init or not, and the next one goes on with them.
+func TestHostDiesIdle(t *testing.T) {
+	actHost(t, sandbox.Limits{})
+	for _, mode := range []string{"attached", "ran"} {
+		t.Run(mode, func(t *testing.T) {
+			root := t.TempDir()
+			p := openAt(t, root, false)
+			ref := create(t, p, "m-g1")
+			hostProcess(t, root, mode)
+			eventually(t, "no process is left", func() bool { return len(processesOf(t, ref)) == 0 })
+			if found, err := p.Inspect(deadline(t), ref); err != nil || len(found) != 1 || found[0].Status != sandbox.StatusStopped {
+				t.Errorf("inspect: %v, %v", found, err)
+			}
+			sh(t, attach(t, p, ref), "true")
+		})
+	}
+}
+
+// processesOf lists the processes on the host that name the machine in their environment.
+func processesOf(t *testing.T, ref sandbox.Ref) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(path string) bool {
+		b, _ := os.ReadFile(path)
+		return !strings.Contains(string(b), string(ref.Incarnation))
+	})
 }
 
 // An unconfined process that is detached outlives the host's process, and ends

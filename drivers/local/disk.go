@@ -29,16 +29,21 @@ func (p *Provider) build(r sandbox.CreateRequest) (dir string, rec record, err e
 	}()
 	for _, file := range []string{lockFile, useFile} {
 		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
-			return "", rec, err
+			return dir, rec, err
 		}
 	}
 	for _, d := range []string{workDir, tempDir, bindDir} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			return "", rec, err
+			return dir, rec, err
 		}
 	}
 	if err := os.Chmod(filepath.Join(dir, tempDir), 0o777|fs.ModeSticky); err != nil {
-		return "", rec, err
+		return dir, rec, err
+	}
+	if p.confined {
+		if err := spareInit(dir); err != nil {
+			return dir, rec, err
+		}
 	}
 	return dir, rec, writeJSON(filepath.Join(dir, recordFile), rec)
 }

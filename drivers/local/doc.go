@@ -20,7 +20,7 @@
 // allow is reached through a proxy at 127.0.0.1:3128, which http_proxy, https_proxy, all_proxy and the
 // same in capitals name, and by nothing else: a program that knows no proxy reaches
 // nobody. The proxy resolves names, checks what it is about to connect to, and takes HTTP and CONNECT; it
-// opens no TLS. It ends with the process that attached the machine first. Other rules
+// opens no TLS. It ends with the process of the host that began the machine's init. Other rules
 // end what runs in the machine. All this needs CAP_SYS_ADMIN, as root has; without it, and unconfined, Restrict is sandbox.ErrUnsupported.
 //
 // Unconfined ([Config].Unconfined), processes are ordinary processes of the
@@ -30,8 +30,10 @@
 //	provider, err := local.New(local.Config{Root: "/var/lib/myapp/sandboxes"})
 //
 // What lasts: the files, over restarts of the process and of the host.
-// Confined processes end when the process that attached the machine first ends, however
-// it ends; unconfined ones that are Detached, or whose host process was
+// The first process that is started in a confined machine begins its init, which ends when
+// nothing has run there for half a minute: a machine that is only attached has no process and no goroutine. Confined
+// processes end when the process of the host ends that began their init, however it
+// ends; unconfined ones that are Detached, or whose host process was
 // killed, run on until their machine is destroyed.
 //
 // A terminal ([sandbox.TerminalStarter]) is one of the host's, whose other end

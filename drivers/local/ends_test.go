@@ -75,6 +75,9 @@ func children(t *testing.T, p *Provider) (list []stat) {
 func TestLost(t *testing.T) {
 	p := testProvider(t, false)
 	h := testHandle(t, p)
+	if _, err := sandbox.Run(context.Background(), h, sandbox.Cmd{Argv: []string{"true"}}, nil, nil); err != nil { // so that there is an init
+		t.Fatal(err)
+	}
 	before := children(t, p)
 	proc, err := h.Start(context.Background(), sandbox.Cmd{Argv: []string{"sh", "-c", "echo said; exec sleep 1000"}})
 	if err != nil {
@@ -161,6 +164,24 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
+// A confined machine that is attached costs two files, and no process and no
+// goroutine, before something runs in it and again a while after.
+func TestAttachedIsIdle(t *testing.T) {
+	p := testProvider(t, false)
+	goroutines, files, kids := runtime.NumGoroutine(), openFiles(t), len(children(t, p))
+	h := testHandle(t, p)
+	idle := func() bool {
+		return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files+2 && len(children(t, p)) == kids
+	}
+	if !idle() {
+		t.Errorf("attached: %d goroutines, %d files and %d children, were %d, %d and %d", runtime.NumGoroutine(), openFiles(t), len(children(t, p)), goroutines, files, kids)
+	}
+	if _, err := sandbox.Run(context.Background(), h, sandbox.Cmd{Argv: []string{"true"}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing runs", func() bool { h.m.put(); return idle() })
+}
+
 func openFiles(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -223,9 +244,9 @@ func TestNoZombies(t *testing.T) {
 	})
 }
 
-// A machine that nobody uses is put down after a while, its init too, but not
-// while something runs in it or another process of the host uses it. The next
-// Attach wakes it.
+// A machine in which nothing has run for a while has no init any more, and one
+// that nobody uses is given up, but not while something runs in it or another process
+// of the host uses it. The next process wakes it.
 func TestPutDown(t *testing.T) {
 	p := testProvider(t, false)
 	h := testHandle(t, p)
@@ -237,8 +258,28 @@ func TestPutDown(t *testing.T) {
 		}
 		return found[0].Status == sandbox.StatusRunning
 	}
-	if m.put(); !running() {
-		t.Fatal("put down under a handle")
+	if running() {
+		t.Fatal("it runs before anything was started")
+	}
+	runTrue := func(sb sandbox.Sandbox) {
+		t.Helper()
+		if exit, err := sandbox.Run(context.Background(), sb, sandbox.Cmd{Argv: []string{"true"}}, nil, nil); err != nil || exit.Code != 0 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
+	}
+	unused := func(users int) {
+		t.Helper()
+		eventually(t, "no process uses it", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return m.users == users })
+	}
+	for range 2 { // a handle has no need of an init, and gets another
+		runTrue(h)
+		if !running() {
+			t.Fatal("something has just run, and there is no init")
+		}
+		unused(1)
+		if m.put(); running() {
+			t.Fatal("not put down under a handle")
+		}
 	}
 	proc, err := h.Start(context.Background(), sandbox.Cmd{Argv: []string{"sleep", "1000"}, Detached: true})
 	if err != nil {
@@ -263,7 +304,8 @@ func TestPutDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the process has left", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return m.users == 0 })
+	runTrue(theirs)
+	unused(0)
 	if m.put(); !running() {
 		t.Fatal("put down under another process of the host")
 	}
@@ -273,10 +315,13 @@ func TestPutDown(t *testing.T) {
 		t.Fatal("not put down")
 	}
 	again, err := p.Attach(context.Background(), h.Ref())
-	if err != nil || !running() {
-		t.Fatalf("attach: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	again.Close()
+	defer again.Close()
+	if runTrue(again); !running() {
+		t.Error("not woken")
+	}
 }
 
 // The codes by which a monitor tells a signal, and those that programs end with themselves.

@@ -4,11 +4,9 @@ package local
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,17 +43,6 @@ type initProc struct {
 	hold   *os.File
 	proxy  *proxy        // where there is anybody to be reached
 	exited chan struct{} // closed when it is gone, and all with it
-}
-
-// initRecord says, in the machine's directory, which process is its init. It is
-// known by nothing that it could be robbed of from inside: what runs in the machine has its user id,
-// and may write to its memory, where its environment is too.
-type initRecord struct {
-	PID     int    `json:"pid"`
-	Start   uint64 `json:"start"`
-	UID     int    `json:"uid,omitempty"`
-	Boot    string `json:"boot"` // of the host, which starts its ids and times anew
-	Network string `json:"network,omitempty"`
 }
 
 // alive reports whether processes can join the init.
@@ -128,32 +115,6 @@ func (i *initProc) open(dir, bwrap string) (err error) {
 	return err
 }
 
-// readInit finds the init that the machine in dir has, or nil.
-func readInit(host procfs, dir string) (*initProc, error) {
-	i, err := recordedInit(host, dir)
-	if err != nil || i == nil || !i.alive(host) {
-		return nil, err
-	}
-	return i, nil
-}
-
-// recordedInit reads which process was the init of the machine in dir, the
-// latest it had since the host was started, or nil.
-func recordedInit(host procfs, dir string) (*initProc, error) {
-	b, err := os.ReadFile(filepath.Join(dir, initFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var r initRecord
-	if json.Unmarshal(b, &r) != nil || r.Boot != "" && r.Boot != host.boot() {
-		return nil, nil
-	}
-	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}, nil
-}
-
 // holder is what the init runs. It tells that everything is set up, waits
 // for the other end of its input to be closed, and then ends whatever is left.
 var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1"}
@@ -182,7 +143,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}
 	if err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Boot: p.host.boot(), Network: i.network})
+		err = recordInit(dir, initRecord{PID: i.pid, Start: i.start, UID: i.uid, Boot: p.host.boot(), Network: i.network})
 	}
 	if err != nil {
 		i.close()

@@ -129,7 +129,8 @@ func (p *Provider) intact() error {
 	return nil
 }
 
-// Attach returns a handle, and starts the machine's init where it doesn't run.
+// Attach returns a handle. A confined machine sleeps on until a process is
+// started in it, which begins its init; what would forbid that is told at once.
 func (p *Provider) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox, error) {
 	if err := p.check(ctx, ref); err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (p *Provider) Attach(ctx context.Context, ref sandbox.Ref) (sandbox.Sandbox
 	}
 	h, err := newHandle(p, m)
 	if err == nil && p.confined {
-		err = p.joined(ctx, m, func(*initProc) error { return nil })
+		err = p.ready(m)
 	}
 	if err == nil {
 		err = m.standing()

@@ -56,7 +56,7 @@ func TestListOfAnother(t *testing.T) {
 			asleep, awake := createFor(t, p, "asleep-g1", "d"), createFor(t, p, "awake-g1", "d")
 			createFor(t, p, "theirs-g1", "d2")
 			create(t, p, "nobodys-g1")
-			attach(t, p, awake)
+			sh(t, attach(t, p, awake), "true")
 			resting := sandbox.StatusStopped
 			if unconfined {
 				resting = sandbox.StatusRunning

@@ -29,6 +29,7 @@ const (
 	lockFile   = "lock"         // held by whoever starts an init, or destroys
 	useFile    = "use"          // held, shared, by each process of the host that uses the init
 	initFile   = "init.json"    // the running init
+	spareFile  = "init.spare"   // room for its record, while there is none
 	uidFile    = "uid"          // the user id that the machine has, where that is its own
 	workDir    = "workspace"
 	bindDir    = workDir + "-agent" // unconfined, links to what is bound
@@ -71,19 +72,21 @@ type machine struct {
 	ended  bool // it was destroyed; guarded by gate
 	closed bool // the provider was closed; guarded by gate
 
-	mu    sync.Mutex
-	users int // handles and processes
-	procs map[*process]struct{}
-	idle  *time.Timer    // until the machine is put down
-	put   func()         // puts it down, if it is still without users
-	past  func(*process) // keeps what has ended; nil where nothing is kept
+	mu      sync.Mutex
+	users   int // handles and processes
+	procs   map[*process]struct{}
+	idle    *time.Timer    // until the machine is put down
+	lingers bool           // idle runs
+	since   time.Time      // when somebody last left it unused, or nothing running in it
+	put     func()         // ends its init and gives it up, as far as it is not used
+	past    func(*process) // keeps what has ended; nil where nothing is kept
 
 	colours colours         // guarded by mu
 	tags    map[string]bool // those that admitTag has noted; guarded by mu
 	links   links
 	watches watches
 	initMu  sync.Mutex
-	init    *initProc // confined only; guarded by initMu
+	init    *initProc // confined only, from the first process on; guarded by initMu
 }
 
 func openMachine(dir, name string, rec record, log *slog.Logger) (*machine, error) {
@@ -116,16 +119,13 @@ func (m *machine) standing() error {
 	return nil
 }
 
-// lingering is how long a machine that nobody uses is kept ready.
+// lingering is how long a machine is kept ready that nobody uses, or in which nothing runs.
 const lingering = 30 * time.Second
 
 func (m *machine) enter() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.users++
-	if m.idle != nil {
-		m.idle.Stop()
-	}
 }
 
 func (m *machine) exit() {
@@ -136,13 +136,38 @@ func (m *machine) exit() {
 
 func (m *machine) exitLocked() {
 	m.users--
-	if m.users > 0 {
-		return
+	if m.users == 0 {
+		m.linger()
 	}
-	if m.idle == nil {
-		m.idle = time.AfterFunc(lingering, m.put)
-	} else {
+}
+
+// linger has the machine put down once it has been as it is for a while. A
+// timer that runs is left to run, for to set one at the end of each process would wake a
+// thread of the runtime every time. m.mu is held.
+func (m *machine) linger() {
+	m.since = time.Now()
+	switch {
+	case m.lingers:
+		return
+	case m.idle == nil:
+		m.idle = time.AfterFunc(lingering, m.lingered)
+	default:
 		m.idle.Reset(lingering)
+	}
+	m.lingers = true
+}
+
+// lingered puts the machine down, if it was a while ago that it was last used.
+func (m *machine) lingered() {
+	m.mu.Lock()
+	left := lingering - time.Since(m.since)
+	if m.lingers = left > 0; m.lingers {
+		m.idle.Reset(left)
+	}
+	put := m.put
+	m.mu.Unlock()
+	if left <= 0 {
+		put()
 	}
 }
 
@@ -165,6 +190,9 @@ func (m *machine) leave(p *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.procs, p)
+	if len(m.procs) == 0 {
+		m.linger()
+	}
 	m.exitLocked()
 }
 

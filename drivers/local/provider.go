@@ -119,8 +119,8 @@ func (p *Provider) tryOut() error {
 	return err
 }
 
-// Close ends every confined process of the machines that this process
-// attached first, gives up the rest, and leaves all machines and their files.
+// Close ends every confined process of the machines whose init this process
+// began, gives up the rest, and leaves all machines and their files.
 // Handles are of no use afterwards, and neither is the provider. Closing twice succeeds.
 func (p *Provider) Close() error {
 	p.mu.Lock()

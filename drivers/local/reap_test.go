@@ -98,7 +98,8 @@ func TestReapWhatAnotherStarted(t *testing.T) {
 				root := t.TempDir()
 				p := openAt(t, root, mode == "unconfined")
 				ref := create(t, p, "m-g1")
-				sb := attach(t, p, ref) // so that the init is ours, and outlives the other
+				sb := attach(t, p, ref)
+				sh(t, sb, "true") // so that the init is ours, and outlives the other
 				cmd := another(t, root, mode)
 				if err := cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)

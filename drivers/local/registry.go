@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -47,9 +45,12 @@ func (p *Provider) ref(m *machine) sandbox.Ref {
 // ofInit is how many processes of a machine are its init's own.
 const ofInit = 2
 
-// putDown gives up a machine that nobody has used for a while: its init ends,
-// unless another process of the host still uses it.
+// putDown ends the init of a machine in which nothing has run for a while, and
+// gives up the machine if it has no handles either.
 func (p *Provider) putDown(m *machine) {
+	if !m.rest() {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.mu.Lock()
@@ -59,13 +60,34 @@ func (p *Provider) putDown(m *machine) {
 	}
 	m.initMu.Lock()
 	defer m.initMu.Unlock()
-	if i := m.init; i != nil && i.hold != nil && !i.unused(m.dir) {
-		m.idle.Reset(lingering)
+	if m.init != nil { // something has run meanwhile, and has set the timer
 		return
 	}
 	delete(p.machines, m.rec.Incarnation)
-	m.closeInit()
 	m.opened.Close()
+}
+
+// rest ends the machine's init, unless something runs or another process of
+// the host uses it: then it is tried again later. It reports whether there is none any more.
+func (m *machine) rest() bool {
+	m.mu.Lock()
+	if len(m.procs) > 0 { // the last one sets the timer
+		m.mu.Unlock()
+		return false
+	}
+	m.initMu.Lock() // nobody has it for long: only who starts a process starts an init
+	m.mu.Unlock()
+	used := m.init != nil && m.init.hold != nil && !m.init.unused(m.dir)
+	if !used {
+		m.closeInit()
+	}
+	m.initMu.Unlock()
+	if used {
+		m.mu.Lock()
+		m.linger()
+		m.mu.Unlock()
+	}
+	return !used
 }
 
 // unused reports whether nothing runs in the machine and no other process of
@@ -83,7 +105,7 @@ func (i *initProc) unused(dir string) bool {
 	alone, err := lock(dir, useFile, syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		alone()
-		os.Remove(filepath.Join(dir, initFile))
+		endRecord(dir)
 		i.unuse = func() {}
 		return true
 	}
@@ -143,46 +165,59 @@ func (p *Provider) joined(ctx context.Context, m *machine, fn func(*initProc) er
 		m.closeInit()
 	}
 	if m.init == nil {
-		i, err := p.findInit(m)
+		err := p.withInit(m, func(i *initProc, n *network) (err error) {
+			if i == nil {
+				m.init, err = p.startInit(m.dir, p.ref(m), n)
+			} else if err = i.open(m.dir, p.bwrap); err == nil {
+				m.init = i
+			} else {
+				i.close()
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		m.init = i
 	}
 	return fn(m.init)
 }
 
-// findInit finds the machine's init, or starts it.
-func (p *Provider) findInit(m *machine) (*initProc, error) {
+// ready finds out whether the machine's init could be started, without which
+// there are no processes. That it starts at all New has tried.
+func (p *Provider) ready(m *machine) error {
+	return p.withInit(m, func(i *initProc, _ *network) (err error) {
+		if i == nil {
+			_, err = p.uidOf(m.dir, m.rec.Incarnation)
+		}
+		return err
+	})
+}
+
+// withInit calls fn with the init that runs in the machine, nil where none
+// does, and the rules that it has or is to have. Meanwhile nobody else starts one.
+func (p *Provider) withInit(m *machine, fn func(*initProc, *network) error) error {
 	unlock, err := lock(m.dir, lockFile, syscall.LOCK_EX)
 	if err != nil {
 		if gone := m.standing(); gone != nil {
-			return nil, gone
+			return gone
 		}
-		return nil, err
+		return err
 	}
 	defer unlock()
 	if err := m.standing(); err != nil {
-		return nil, err
+		return err
 	}
 	n, err := readNetwork(m.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// A Restrict that was broken off has left one with other rules.
 	if err := p.endOther(m.dir, n.token()); err != nil {
-		return nil, err
+		return err
 	}
 	i, err := readInit(p.host, m.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if i == nil {
-		return p.startInit(m.dir, p.ref(m), n)
-	}
-	if err := i.open(m.dir, p.bwrap); err != nil {
-		i.close()
-		return nil, err
-	}
-	return i, nil
+	return fn(i, n)
 }

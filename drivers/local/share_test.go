@@ -47,7 +47,7 @@ func TestSharedRootLosesItsInit(t *testing.T) {
 	root := t.TempDir()
 	a, b := openAt(t, root, false), openAt(t, root, false)
 	ref := create(t, a, "m-g1")
-	attach(t, a, ref)
+	sh(t, attach(t, a, ref), "true")
 	ofB := attach(t, b, ref)
 	if err := sandbox.WriteFile(deadline(t), ofB.FS(), "kept", []byte("x"), nil); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestDestroyedByAnother(t *testing.T) {
 	}
 }
 
-// A confined machine runs while its init does, and is woken by Attach.
+// A confined machine runs while its init does, and is woken by the first process.
 func TestStatus(t *testing.T) {
 	root := t.TempDir()
 	p := openAt(t, root, false)
@@ -108,7 +108,9 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	status(p, sandbox.StatusStopped)
-	attach(t, p, ref)
+	sb := attach(t, p, ref)
+	status(p, sandbox.StatusStopped)
+	sh(t, sb, "true")
 	status(p, sandbox.StatusRunning)
 	other := openAt(t, root, false)
 	status(other, sandbox.StatusRunning)

@@ -137,7 +137,7 @@ func TestOwnUsersAreGivenBack(t *testing.T) {
 	root := t.TempDir()
 	p := apart(t, root, local.UIDRange{First: 712_000, Count: 2})
 	one, two, three := create(t, p, "one-g1"), create(t, p, "two-g1"), create(t, p, "three-g1")
-	attach(t, p, one)
+	sh(t, attach(t, p, one), "true")
 	attach(t, p, two)
 	if _, err := p.Attach(deadline(t), three); err == nil || !strings.Contains(err.Error(), "UIDs") {
 		t.Errorf("a third machine: %v", err)
@@ -148,7 +148,7 @@ func TestOwnUsersAreGivenBack(t *testing.T) {
 	}
 	p = apart(t, root, local.UIDRange{First: 712_000, Count: 3})
 	attach(t, p, three)
-	attach(t, p, one)
+	sh(t, attach(t, p, one), "true")
 	if again := usersOf(t, string(one.Incarnation)); !slices.Equal(again, uid) {
 		t.Errorf("it was %q, it is %q", uid, again)
 	}
