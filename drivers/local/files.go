@@ -306,7 +306,7 @@ func (f *files) close() {
 	f.places, f.writers = nil, nil
 	f.mu.Unlock()
 	for w := range writers {
-		w.Abort()
+		w.lose(sandbox.ErrClosed)
 	}
 	for _, p := range places {
 		p.root.Close()
