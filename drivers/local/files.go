@@ -270,7 +270,7 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 		switch {
 		case err != nil:
 		case is.IsDir() && opts.Recursive:
-			err = s.root.RemoveAll(s.rel)
+			err = removeAll(ctx, s)
 		default:
 			err = f.unlink(s)
 		}
@@ -282,6 +282,16 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 		}
 		return err
 	})
+}
+
+// removeAll removes a directory and all below it.
+func removeAll(ctx context.Context, s spot) error {
+	at, err := openEntry(s)
+	if err != nil {
+		return err
+	}
+	defer at.dir.Close()
+	return withFd(at.dir, func(parent int) error { return removeAt(ctx, parent, at.name, openDir) })
 }
 
 // unlink removes what is no full directory.
