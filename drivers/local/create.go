@@ -166,9 +166,9 @@ func (w *writer) place() error {
 	if w.exclusive {
 		return w.claim()
 	}
-	how := syscall.LOCK_SH
+	how := int16(unix.F_RDLCK)
 	if w.ifMatch != "" {
-		how = syscall.LOCK_EX
+		how = unix.F_WRLCK
 	}
 	release, err := w.files.h.p.order(how, w.parent)
 	if err != nil {

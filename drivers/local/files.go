@@ -301,7 +301,7 @@ func (f *files) unlink(s spot) error {
 		return err
 	}
 	defer at.dir.Close()
-	release, err := f.h.p.order(syscall.LOCK_SH, at.dir)
+	release, err := f.h.p.order(unix.F_RDLCK, at.dir)
 	if err != nil {
 		return err
 	}
