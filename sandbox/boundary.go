@@ -78,7 +78,8 @@ type FS interface {
 // decides; a second call of either does nothing and returns nil.
 type Writer interface {
 	io.Writer
-	// Close puts the file under its name. After an error the old content stands.
+	// Close puts the file under its name. After an error the old content stands. ErrClosed: the
+	// handle was closed first, which drops what is being written.
 	Close() error
 	// Abort drops what was written.
 	Abort() error

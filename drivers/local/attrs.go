@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -19,9 +21,32 @@ func (h *handle) Chmod(ctx context.Context, path string, mode fs.FileMode) error
 	return h.files.do(ctx, "chmod", path, followTail, func(s spot) error { return s.root.Chmod(s.rel, mode) })
 }
 
-// Chtimes sets the time of the last change, and that of the last access to the same.
+// Chtimes sets the time of the last change, and that of the last access to the
+// same. Package os knows no time after 2262, and takes the zero time for none.
 func (h *handle) Chtimes(ctx context.Context, path string, modTime time.Time) error {
-	return h.files.do(ctx, "chtimes", path, followTail, func(s spot) error { return s.root.Chtimes(s.rel, modTime, modTime) })
+	return h.files.do(ctx, "chtimes", path, followTail, func(s spot) error {
+		to, err := unix.TimeToTimespec(modTime)
+		if err != nil {
+			return fmt.Errorf("%w: time %v", sandbox.ErrInvalid, modTime)
+		}
+		is, err := s.root.Lstat(s.rel)
+		switch {
+		case err != nil:
+			return err
+		case is.Mode()&fs.ModeSymlink != 0:
+			return s.outside // so that the whole path is looked through
+		}
+		at := entry{s.root, "."}
+		if s.rel != "." {
+			if at, err = openEntry(s); err != nil {
+				return err
+			}
+			defer at.dir.Close()
+		}
+		return withFd(at.dir, func(dir int) error {
+			return unix.UtimesNanoAt(dir, at.name, []unix.Timespec{to, to}, unix.AT_SYMLINK_NOFOLLOW)
+		})
+	})
 }
 
 // onlyPermissions refuses what would raise somebody's rights, and what no mode is.

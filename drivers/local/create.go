@@ -71,7 +71,8 @@ type writer struct {
 	temp   string   // its name until then; empty once it has the other
 
 	mu   sync.Mutex
-	file *os.File // nil once Close or Abort has decided
+	file *os.File // nil once Close or Abort has decided, or something else has
+	lost error    // why it was dropped though neither had decided, until Close or Abort was told
 }
 
 // begin opens the file. A link that stands at its name is followed.
@@ -146,7 +147,7 @@ func (w *writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {
-		return nil
+		return w.told()
 	}
 	err := w.files.h.check(context.Background())
 	if err == nil {
@@ -165,9 +166,9 @@ func (w *writer) place() error {
 	if w.exclusive {
 		return w.claim()
 	}
-	how := syscall.LOCK_SH
+	how := int16(unix.F_RDLCK)
 	if w.ifMatch != "" {
-		how = syscall.LOCK_EX
+		how = unix.F_WRLCK
 	}
 	release, err := w.files.h.p.order(how, w.parent)
 	if err != nil {
@@ -229,13 +230,33 @@ func (w *writer) claim() error {
 	return w.rename()
 }
 
+// told says, once, that what was written is lost.
+func (w *writer) told() error {
+	err := w.lost
+	if w.lost = nil; err != nil {
+		return pathError("create", w.name, err)
+	}
+	return nil
+}
+
 func (w *writer) Abort() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.lost = nil
 	if w.file != nil {
 		w.drop()
 	}
 	return nil
+}
+
+// lose is Abort where it is not the caller's wish: Close then says why.
+func (w *writer) lose(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file != nil {
+		w.lost = why
+		w.drop()
+	}
 }
 
 // drop gives up what is left of the unfinished file.

@@ -3,7 +3,7 @@
 package local
 
 import (
-	"errors"
+	"context"
 	"path/filepath"
 	"strconv"
 
@@ -13,49 +13,62 @@ import (
 // deepName is what the names begin with of directories that were moved up to be removed.
 const deepName = ".deep-"
 
-// removeDeep removes the directory path and all below it, with no more than a
+// deepLevels is how many directories within one another are open at a time as a tree is removed.
+const deepLevels = 64
+
+// remover removes a directory and all below it, with no more than a
 // few open files however deep that is: what runs in a machine can nest
-// directories as deep as it likes, and so could make itself a machine that
-// can't be removed by whoever opens one in the other. What is not empty is moved up, to stand beside
-// path, where nobody else may write. It follows no link.
+// directories as deep as it likes, and so could make itself a tree that
+// can't be removed by whoever opens one in the other. What lies too deep is moved up, into
+// the directory that is being removed. It follows no link.
+type remover struct {
+	ctx  context.Context
+	open func(dir int, name string) (int, error) // opens a directory, and no link to one
+	top  int                                     // what is being removed
+	buf  []byte
+}
+
+// removeDeep removes the directory path and all below it, whatever of it its owner has closed to himself.
 func removeDeep(path string) error {
-	top, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
+	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	return removeAt(context.Background(), parent, filepath.Base(path), openOwn)
+}
+
+// removeAt removes the directory that has this name in parent, and all below it, for as long as ctx lasts.
+func removeAt(ctx context.Context, parent int, name string, open func(dir int, name string) (int, error)) error {
+	if unix.Unlinkat(parent, name, unix.AT_REMOVEDIR) == nil { // an empty one need not be opened
+		return nil
+	}
+	top, err := open(parent, name)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(top)
-	r := &remover{top: top, todo: []string{filepath.Base(path)}, buf: make([]byte, 32<<10)}
-	for n := len(r.todo); n > 0; n = len(r.todo) {
-		name := r.todo[n-1]
-		r.todo = r.todo[:n-1]
-		if err := r.remove(name); err != nil {
-			return err
-		}
+	r := &remover{ctx: ctx, open: open, top: top, buf: make([]byte, 32<<10)}
+	if err = r.empty(top, 1); err == nil {
+		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 	}
-	return nil
+	if err == unix.ENOENT { // somebody else has removed it meanwhile
+		return nil
+	}
+	return err
 }
 
-type remover struct {
-	top   int
-	todo  []string // directories in top that are to be removed
-	moved int
-	buf   []byte
-}
-
-// remove removes a directory in top, and what is in it but for the
-// directories that are not empty: those are in todo then.
-func (r *remover) remove(name string) error {
-	dir, err := openOwn(r.top, name)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dir)
-	for again := true; again; { // what is removed meanwhile may hide what comes next
+// empty removes what is in a directory, which is the level-th of those that are open.
+func (r *remover) empty(dir, level int) error {
+	for again := true; again; { // what is removed or moved up meanwhile may hide what comes next
 		again = false
 		if _, err := unix.Seek(dir, 0, 0); err != nil {
 			return err
 		}
 		for {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
 			n, err := unix.ReadDirent(dir, r.buf)
 			if err == unix.EINTR {
 				continue
@@ -67,42 +80,42 @@ func (r *remover) remove(name string) error {
 				break
 			}
 			_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
-			for _, entry := range names {
+			for _, name := range names {
 				again = true
-				if err := r.entry(dir, entry); err != nil {
+				if err := r.entry(dir, name, level); err != nil && err != unix.ENOENT {
 					return err
 				}
 			}
 		}
 	}
-	return unix.Unlinkat(r.top, name, unix.AT_REMOVEDIR)
+	return nil
 }
 
 // entry removes what has this name in dir, or moves it up.
-func (r *remover) entry(dir int, name string) error {
-	err := unix.Unlinkat(dir, name, 0)
-	if err != unix.EISDIR && err != unix.EPERM {
+func (r *remover) entry(dir int, name string, level int) error {
+	no := unix.Unlinkat(dir, name, 0)
+	if no != unix.EISDIR && no != unix.EPERM {
+		return no
+	}
+	switch err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err {
+	case unix.ENOTEMPTY, unix.EEXIST:
+	case unix.ENOTDIR:
+		return no
+	default:
 		return err
 	}
-	if err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err != unix.ENOTEMPTY && err != unix.EEXIST {
-		return err
-	}
-	own, err := openOwn(dir, name) // one that its owner may not write can't be moved
+	below, err := r.open(dir, name) // one that its owner may not write can't be moved either
 	if err != nil {
 		return err
 	}
-	unix.Close(own)
-	for {
-		r.moved++
-		up := deepName + strconv.Itoa(r.moved)
-		err := unix.Renameat2(dir, name, r.top, up, unix.RENAME_NOREPLACE)
-		if err == nil {
-			r.todo = append(r.todo, up)
-		}
-		if !errors.Is(err, unix.EEXIST) { // which an earlier attempt has left
-			return err
-		}
+	defer unix.Close(below)
+	if level == deepLevels {
+		return unix.Renameat(dir, name, r.top, deepName+newID())
 	}
+	if err := r.empty(below, level+1); err != nil {
+		return err
+	}
+	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
 // openOwn opens a directory, and no link to one, that its owner may have closed to himself.

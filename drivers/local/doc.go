@@ -78,8 +78,8 @@
 //
 // Who writes with [sandbox.CreateOptions].IfMatch holds a lock while it looks and replaces, and
 // every other Create, Rename and Remove of a file through an FS waits for that. Processes don't: what they write at
-// this very moment may be replaced. The locks are files in the root directory. Confined,
-// nothing inside can see them, and so nothing can hold up a writer or pass for one; locks on the sandbox's own
+// this very moment may be replaced. The locks are on a file in the root directory. Confined,
+// nothing inside can see it, and so nothing can hold up a writer or pass for one; locks on the sandbox's own
 // files and directories play no part. They hold between all handles, providers and processes
 // of the host that share the root directory: a folder that is bound by providers of different roots is not
 // protected from one by the other.

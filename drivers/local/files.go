@@ -276,7 +276,7 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 		switch {
 		case err != nil:
 		case is.IsDir() && opts.Recursive:
-			err = s.root.RemoveAll(s.rel)
+			err = removeAll(ctx, s)
 		default:
 			err = f.unlink(s)
 		}
@@ -290,6 +290,16 @@ func (f *files) Remove(ctx context.Context, name string, opts *sandbox.RemoveOpt
 	})
 }
 
+// removeAll removes a directory and all below it.
+func removeAll(ctx context.Context, s spot) error {
+	at, err := openEntry(s)
+	if err != nil {
+		return err
+	}
+	defer at.dir.Close()
+	return withFd(at.dir, func(parent int) error { return removeAt(ctx, parent, at.name, openDir) })
+}
+
 // unlink removes what is no full directory.
 func (f *files) unlink(s spot) error {
 	at, err := openEntry(s)
@@ -297,7 +307,7 @@ func (f *files) unlink(s spot) error {
 		return err
 	}
 	defer at.dir.Close()
-	release, err := f.h.p.order(syscall.LOCK_SH, at.dir)
+	release, err := f.h.p.order(unix.F_RDLCK, at.dir)
 	if err != nil {
 		return err
 	}
@@ -312,7 +322,7 @@ func (f *files) close() {
 	f.places, f.writers = nil, nil
 	f.mu.Unlock()
 	for w := range writers {
-		w.Abort()
+		w.lose(sandbox.ErrClosed)
 	}
 	for _, p := range places {
 		p.root.Close()

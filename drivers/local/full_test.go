@@ -5,6 +5,7 @@ package local_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullVar); dir != "" {
 		for name, unconfined := range map[string]bool{"Confined": false, "Unconfined": true} {
 			t.Run(name, func(t *testing.T) { onFullDisk(t, dir, unconfined) })
+			t.Run(name+"WithoutInodes", func(t *testing.T) { onDiskWithoutInodes(t, dir, unconfined) })
 		}
 		return
 	}
@@ -50,14 +52,53 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func onFullDisk(t *testing.T, disk string, unconfined bool) {
+// mountDisk mounts a small disk, until the test ends.
+func mountDisk(t *testing.T, disk, size string) {
+	t.Helper()
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		t.Fatalf("a disk can't be mounted: %v", err)
 	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, size); err != nil {
 		t.Fatalf("a disk can't be mounted: %v", err)
 	}
 	t.Cleanup(func() { syscall.Unmount(disk, syscall.MNT_DETACH) })
+}
+
+// Where not one file more can be made, files can be moved and removed, which makes room.
+func onDiskWithoutInodes(t *testing.T, disk string, unconfined bool) {
+	mountDisk(t, disk, "nr_inodes=500")
+	p := openAt(t, filepath.Join(disk, "root"), unconfined)
+	ref := createFor(t, p, "kept-g1", "d")
+	sb := attach(t, p, ref)
+	for _, dir := range []string{"a", "b"} {
+		if err := sb.FS().Mkdir(deadline(t), dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	workspace := filepath.Join(disk, "root", "machines", "kept-g1", "workspace")
+	var err error
+	for i := 0; err == nil; i++ {
+		err = os.WriteFile(filepath.Join(workspace, "a", fmt.Sprint(i)), nil, 0o644)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := sandbox.WriteFile(deadline(t), sb.FS(), "a/0", []byte("x"), nil); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write: %v", err)
+	}
+	if err := sb.FS().Rename(deadline(t), "a/0", "b/0", nil); err != nil {
+		t.Errorf("rename: %v", err)
+	}
+	if err := sb.FS().Remove(deadline(t), "a/1", nil); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if err := sandbox.WriteFile(deadline(t), sb.FS(), "b/0", []byte("x"), nil); err != nil {
+		t.Errorf("write: %v", err)
+	}
+}
+
+func onFullDisk(t *testing.T, disk string, unconfined bool) {
+	mountDisk(t, disk, "size=64m")
 	root := filepath.Join(disk, "root")
 	p := openAt(t, root, unconfined)
 	ref := createFor(t, p, "kept-g1", "d")

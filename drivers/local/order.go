@@ -4,34 +4,34 @@ package local
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// locksDir has the locks of who puts files in their places, of which a handle,
-// a provider and a process of the host each may have some. They lie beside the
-// machines, where no confined process sees them: what it could lock itself, such
-// as the directory in question, it could also hold up.
-const locksDir = "locks"
+// orderFile is what the locks are on of who puts files in their places, of which a handle,
+// a provider and a process of the host each may have some. It lies beside the
+// machines, where no confined process sees it: what it could lock itself, such
+// as the directory in question, it could also hold up. It is one file for all, made before it is
+// needed: on a disk on which no file more can be made, files are still removed.
+const orderFile = "order.lock"
 
 // ways are how many locks the directories of one file system share. They are
 // held for a rename; that of a file system which does not answer holds up nobody but its own users.
 const ways = 256
 
-// way is the lock that a directory goes by.
-type way struct {
-	dev uint64
-	n   uint64
-}
+// way is the lock that a directory goes by: a byte of the file, which is empty.
+func way(dev, ino uint64) int64 { return int64((dev*ways + ino%ways) & math.MaxInt64) }
 
 // order holds the locks of directories, shared or alone. Who looks at a file and then
 // replaces it holds alone; who replaces, moves or removes one without looking, shared.
-func (p *Provider) order(how int, dirs ...*os.Root) (release func(), err error) {
-	var all []way
+func (p *Provider) order(how int16, dirs ...*os.Root) (release func(), err error) {
+	var all []int64
 	for _, dir := range dirs {
 		i, err := dir.Stat(".")
 		if err != nil {
@@ -41,50 +41,33 @@ func (p *Provider) order(how int, dirs ...*os.Root) (release func(), err error) 
 		if !ok {
 			return nil, fmt.Errorf("local: no number of a directory in %T", i.Sys())
 		}
-		all = append(all, way{st.Dev, st.Ino % ways})
+		all = append(all, way(st.Dev, st.Ino))
+	}
+	fd, err := syscall.Open(filepath.Join(p.root, orderFile), syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock a directory: %w", err)
+	}
+	release = func() {
+		_ = lockBytes(fd, unix.F_UNLCK, 0, 0) // a child that is just being started may have it too
+		syscall.Close(fd)
 	}
 	// In one order, so that two who need two never wait for each other.
-	slices.SortFunc(all, func(a, b way) int { return cmp.Or(cmp.Compare(a.dev, b.dev), cmp.Compare(a.n, b.n)) })
-	var held []func()
-	release = func() {
-		for _, unlock := range held {
-			unlock()
-		}
-	}
+	slices.SortFunc(all, cmp.Compare)
 	for _, w := range slices.Compact(all) {
-		unlock, err := p.way(w, how)
-		if err != nil {
+		if err := lockBytes(fd, how, w, 1); err != nil {
 			release()
 			return nil, fmt.Errorf("lock a directory: %w", err)
 		}
-		held = append(held, unlock)
 	}
 	return release, nil
 }
 
-func (p *Provider) way(w way, how int) (unlock func(), err error) {
-	dir := filepath.Join(p.root, locksDir, fmt.Sprintf("%x", w.dev))
-	name := filepath.Join(dir, fmt.Sprintf("%02x", w.n))
-	fd, err := syscall.Open(name, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	if errors.Is(err, syscall.ENOENT) { // nobody needed it before
-		if err = os.Mkdir(dir, 0o700); err == nil || errors.Is(err, os.ErrExist) {
-			fd, err = syscall.Open(name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
+// lockBytes waits for a lock on n bytes of a file, 0 for all, which belongs to
+// that open file and not to the process.
+func lockBytes(fd int, how int16, at, n int64) error {
 	for {
-		if err = syscall.Flock(fd, how); err != syscall.EINTR {
-			break
+		if err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLKW, &unix.Flock_t{Type: how, Start: at, Len: n}); err != unix.EINTR {
+			return err
 		}
 	}
-	if err != nil {
-		syscall.Close(fd)
-		return nil, err
-	}
-	return func() {
-		syscall.Flock(fd, syscall.LOCK_UN) // a child that is just being started may have it too
-		syscall.Close(fd)
-	}, nil
 }

@@ -117,7 +117,7 @@ func TestNobodyInsideHoldsUpWriters(t *testing.T) {
 	if err := f.Rename(deadline(t), "dir/file", "file", nil); err != nil {
 		t.Fatal(err)
 	}
-	if out := sh(t, sb, "find / -xdev -path '*locks*' -name '??' -size 0 2>/dev/null | head -1; cat file"); out != "two" {
+	if out := sh(t, sb, "find / -xdev -name order.lock -type f -size 0 2>/dev/null | head -1; cat file"); out != "two" {
 		t.Errorf("inside there is %q", out)
 	}
 }

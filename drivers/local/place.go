@@ -120,12 +120,18 @@ func (f *files) in(name string, t tail, fn func(spot) error) error {
 // mostLinks is how many links a path may lead through.
 const mostLinks = 40
 
+// mostLooks is how many directories are passed, in all, to look through a
+// path: each element is looked for from the root of its place. What runs in a
+// machine can nest directories and chain links so that there would be hours of
+// it; a path that is a few hundred elements deep stays well below.
+const mostLooks = 1 << 16
+
 // follow replaces the links in a path by what they lead to. What it returns
 // is only a path: whoever uses it goes through an os.Root again.
 func follow(places []*place, abs string, t tail) (string, error) {
 	todo := strings.Split(strings.TrimPrefix(abs, "/"), "/")
 	cur := "/"
-	for links := 0; len(todo) > 0; {
+	for links, looks := 0, 0; len(todo) > 0; {
 		elem := todo[0]
 		todo = todo[1:]
 		switch elem {
@@ -147,6 +153,9 @@ func follow(places []*place, abs string, t tail) (string, error) {
 		if rel == "." || len(todo) == 0 && t == keepTail {
 			cur = next
 			continue
+		}
+		if looks += strings.Count(rel, "/") + 1; looks > mostLooks {
+			return "", syscall.ENAMETOOLONG
 		}
 		target, err := p.root.Readlink(rel)
 		switch {

@@ -96,11 +96,16 @@ func makeRoot(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, dir := range []string{machinesDir, trashDir, newDir, locksDir, uidsDir} {
+	for _, dir := range []string{machinesDir, trashDir, newDir, uidsDir} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
 			return "", err
 		}
 	}
+	order, err := os.OpenFile(filepath.Join(root, orderFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	order.Close()
 	probe, err := os.CreateTemp(filepath.Join(root, newDir), "probe-")
 	if err != nil {
 		return "", err

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -68,7 +67,7 @@ func openEntry(s spot) (entry, error) {
 }
 
 func (f *files) move(old, fresh entry, noReplace bool) error {
-	release, err := f.h.p.order(syscall.LOCK_SH, old.dir, fresh.dir)
+	release, err := f.h.p.order(unix.F_RDLCK, old.dir, fresh.dir)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bunkroom/bunkroom/sandbox"
 )
@@ -34,6 +35,10 @@ func TestOthersWaitForWhoLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sb.Close()
+	var file unix.Stat_t
+	if err := unix.Stat(filepath.Join(p.root, orderFile), &file); err != nil {
+		t.Fatal(err)
+	}
 	f := sb.FS()
 	for name, change := range map[string]func() error{
 		"Create": func() error { return sandbox.WriteFile(ctx, f, "file", []byte("new"), nil) },
@@ -50,7 +55,7 @@ func TestOthersWaitForWhoLooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		release, err := p.order(syscall.LOCK_EX, dir)
+		release, err := p.order(unix.F_WRLCK, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +68,7 @@ func TestOthersWaitForWhoLooks(t *testing.T) {
 			}
 			for line := range strings.Lines(string(locks)) {
 				words := strings.Fields(line)
-				waits = waits || len(words) > 5 && words[1] == "->" && words[5] == fmt.Sprint(os.Getpid())
+				waits = waits || len(words) > 6 && words[1] == "->" && strings.HasSuffix(words[6], fmt.Sprint(":", file.Ino))
 			}
 			select {
 			case err := <-done:

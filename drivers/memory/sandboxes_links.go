@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -73,5 +74,20 @@ func (f *boxFS) Chtimes(ctx context.Context, p string, modTime time.Time) error 
 		at.node.mtime = modTime
 		f.m.tell(sandbox.Change{Kind: sandbox.ChangeModified, Path: at.path})
 		return nil
-	}, func(at boxPlace) error { return at.bind.root.Chtimes(at.rel, modTime, modTime) })
+	}, func(at boxPlace) error {
+		near := nanoTime(modTime)
+		return at.bind.root.Chtimes(at.rel, near, near)
+	})
+}
+
+// nanoTime is the time nearest to t that package os can set: it counts nanoseconds.
+func nanoTime(t time.Time) time.Time {
+	first, last := time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
+	switch {
+	case t.Before(first):
+		return first
+	case t.After(last):
+		return last
+	}
+	return t
 }

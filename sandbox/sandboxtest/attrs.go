@@ -91,6 +91,20 @@ var attrChecks = []check{
 		b.want("dir/file", "x")
 		e.pathIs(b.attrs().Chtimes(e.deadline(), "missing", time.Unix(1, 0)), "chtimes", "missing", fs.ErrNotExist)
 	}},
+	{"FarTimes", "a time that is further off than a file system keeps times, or that is zero, becomes the nearest that it keeps", func(e *env) {
+		b := e.box()
+		b.write("file", "x")
+		for _, year := range []int{2400, 1600, 9999, 1} {
+			before := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+			e.ok(b.attrs().Chtimes(e.deadline(), "file", before), "chtimes")
+			at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+			e.ok(b.attrs().Chtimes(e.deadline(), "file", at), "chtimes")
+			// No file system keeps less than from 1980 to 2037.
+			if got := b.stat("file").ModTime; got.After(before) && got.Year() < 2037 || got.After(before) != at.After(before) || got.Equal(before) || got.Year() > 1980 && got.Before(before) {
+				e.fatalf("changed at %v, and told as %v", at, got)
+			}
+		}
+	}},
 	{"Outside", "neither follows a link that leads out of the sandbox", func(e *env) { // T-96
 		if !e.opts.Links {
 			return

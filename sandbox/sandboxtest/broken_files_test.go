@@ -151,6 +151,19 @@ var brokenFiles = map[string]brokenProvider{
 	"knows no time but now": {"Attrs/Chtimes", sets(func(h *handle, a sandbox.AttrSetter) setter {
 		return setter{a.Chmod, func(ctx context.Context, p string, _ time.Time) error { return a.Chtimes(ctx, p, time.Now()) }}
 	})},
+	"takes no time for none": {"Attrs/FarTimes", sets(func(h *handle, a sandbox.AttrSetter) setter {
+		return setter{a.Chmod, func(ctx context.Context, p string, at time.Time) error {
+			if at.IsZero() {
+				return nil
+			}
+			return a.Chtimes(ctx, p, at)
+		}}
+	})},
+	"counts nanoseconds": {"Attrs/FarTimes", sets(func(h *handle, a sandbox.AttrSetter) setter {
+		return setter{a.Chmod, func(ctx context.Context, p string, at time.Time) error {
+			return a.Chtimes(ctx, p, time.Unix(0, at.UnixNano()))
+		}}
+	})},
 	"sets what lies outside": {"Attrs/Outside", sets(func(h *handle, a sandbox.AttrSetter) setter {
 		return setter{func(ctx context.Context, p string, mode iofs.FileMode) error { return os.Chmod(abs(h, p), mode) }, a.Chtimes}
 	})},

@@ -48,6 +48,12 @@ var brokenWrites = map[string]brokenProvider{
 	"takes both": {"Preconditions/Exclusive", fs(func(f *files, h *handle) {
 		f.create = withOptions(f.FS, func(o *sandbox.CreateOptions) { o.Exclusive = o.Exclusive && o.IfMatch == "" })
 	})},
+	"says that what was dropped is written": {"Handles/ClosedWriter", fs(func(f *files, h *handle) {
+		f.create = func(ctx context.Context, p string, o *sandbox.CreateOptions) (sandbox.Writer, error) {
+			w, err := f.FS.Create(ctx, p, o)
+			return content{w}, err
+		}
+	})},
 	"looks before it replaces":    {"Preconditions/Race", fs(matchesLate(newMeeting()))},
 	"loses what comes in between": {"Preconditions/NothingLost", fs(matchesLate(newMeeting()))},
 }
@@ -115,4 +121,12 @@ func (w *matching) Close() error {
 		return err
 	}
 	return sandbox.WriteFile(context.Background(), w.fs, w.path, w.data.Bytes(), nil)
+}
+
+// content is a writer that is content with whatever becomes of it.
+type content struct{ sandbox.Writer }
+
+func (w content) Close() error {
+	_ = w.Writer.Close()
+	return nil
 }

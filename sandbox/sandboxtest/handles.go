@@ -40,7 +40,7 @@ var handleChecks = []check{
 			e.is(use(), name+" after Close", sandbox.ErrClosed)
 		}
 	}},
-	{"ClosedWriter", "what is being written when its handle is closed never appears", func(e *env) {
+	{"ClosedWriter", "what is being written when its handle is closed never appears, and Close of its writer says so", func(e *env) {
 		m := e.create(e.newName())
 		b := e.attach(m.Ref)
 		b.write("f", "old")
@@ -50,7 +50,8 @@ var handleChecks = []check{
 			e.fatalf("write: %v", err)
 		}
 		e.ok(b.Close(), "close the handle")
-		w.Close()
+		e.pathIs(w.Close(), "create", "f", sandbox.ErrClosed)
+		e.ok(w.Close(), "close again")
 		again := e.attach(m.Ref)
 		again.want("f", "old")
 		if names := again.list("."); len(names) != 1 {
