@@ -19,7 +19,7 @@ type handle struct {
 	p      *Provider
 	m      *machine
 	files  *files
-	colour []string // what its processes have and those of other handles don't
+	colour []capability // what its processes have and those of other handles don't
 
 	mu     sync.RWMutex // held, shared, while a process is being started
 	closed bool

@@ -238,7 +238,7 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 		return nil, err
 	}
 	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
-		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as)
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as, nil)
 	if err != nil {
 		return nil, err
 	}
