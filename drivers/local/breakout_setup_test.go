@@ -114,3 +114,19 @@ func opened(dir string) (all []string) {
 	}
 	return all
 }
+
+// The init ends when the process of the host does, of which it is told by its
+// input. What runs in the machine can't get hold of that, nor make a call through the init that it is denied itself.
+func TestInitCantBeUsed(t *testing.T) {
+	p := open(t, false)
+	sb := attach(t, p, create(t, p, "m-g1"))
+	if out := sh(t, sb, "for p in /proc/1 /proc/2; do for f in 0 1; do if (exec 9>$p/fd/$f) 2>/dev/null; then echo $p/fd/$f; fi; done; done"); strings.Contains(out, "fd/0") {
+		t.Errorf("it opens %q", out)
+	}
+	if out := sh(t, sb, "grep -h Seccomp: /proc/1/status /proc/2/status"); out != "Seccomp:\t2\nSeccomp:\t2\n" {
+		t.Errorf("the init and what it waits for have %q", out)
+	}
+	if out := sh(t, sb, "readlink /proc/2/cwd /proc/2/root /proc/2/fd/0 || true"); out != "" {
+		t.Errorf("what the init waits for can be looked into: %q", out)
+	}
+}

@@ -25,7 +25,7 @@ const startLimit = 30 * time.Second
 
 // initProc is the init of a machine: a process that holds its namespaces.
 // Its end, by whatever cause, ends every process in them. It holds one
-// end of a pipe whose other end the process of the host has that started it,
+// end of a pair of sockets whose other end the process of the host has that started it,
 // so that the death of that ends it.
 type initProc struct {
 	pid    int    // as the host sees it
@@ -218,7 +218,14 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 		said.Close()
 		return nil, err
 	}
-	files := []*os.File{args, said, info}
+	calls, err := p.view.filterFile()
+	if err != nil {
+		args.Close()
+		said.Close()
+		info.Close()
+		return nil, err
+	}
+	files := []*os.File{args, said, info, calls}
 	defer func() {
 		for _, f := range files {
 			f.Close()
@@ -232,13 +239,16 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 		}
 		return r, w
 	}
-	stdin, hold := pipe()
 	echo, stdout := pipe()
-	if err != nil {
+	stdin, hold, e := socketPair() // unlike a pipe, nobody can open it again through /proc
+	if e == nil {
+		files = append(files, stdin, hold)
+	}
+	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
-	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
-		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as, nil)
+	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--seccomp", "5", "--"}, holder[:]...),
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info, calls}, as, nil)
 	if err != nil {
 		return nil, err
 	}
