@@ -91,7 +91,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 
 	c := &child{
 		p: p, word: word, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
-		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid) },
+		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid, undumped()) },
 	}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {
