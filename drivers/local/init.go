@@ -97,8 +97,8 @@ func (i *initProc) close() {
 	}
 }
 
-// open takes hold of the namespaces of a running init.
-func (i *initProc) open(dir, bwrap string) (err error) {
+// open takes hold of the namespaces of a running init, and of no other process that has its id by then.
+func (i *initProc) open(host procfs, dir, bwrap string) (err error) {
 	if i.uid != 0 && i.owners == nil {
 		if i.owners, err = ownersOf(bwrap, i.uid); err != nil {
 			return err
@@ -124,6 +124,9 @@ func (i *initProc) open(dir, bwrap string) (err error) {
 		return os.NewSyscallError("ioctl", err)
 	}
 	i.parent = os.NewFile(uintptr(parent), "user namespace")
+	if !i.alive(host) {
+		return errInitDying
+	}
 	i.unuse, err = lock(dir, useFile, syscall.LOCK_SH)
 	return err
 }
@@ -177,7 +180,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		return nil, err
 	}
 	go i.watch(p.host, monitor)
-	err = i.open(dir, p.bwrap)
+	err = i.open(p.host, dir, p.bwrap)
 	if err == nil && n.proxied() {
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}

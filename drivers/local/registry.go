@@ -180,7 +180,7 @@ func (p *Provider) findInit(m *machine) (*initProc, error) {
 	if i == nil {
 		return p.startInit(m.dir, p.ref(m), n)
 	}
-	if err := i.open(m.dir, p.bwrap); err != nil {
+	if err := i.open(p.host, m.dir, p.bwrap); err != nil {
 		i.close()
 		return nil, err
 	}
