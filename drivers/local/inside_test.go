@@ -105,6 +105,26 @@ var insideNetwork = map[string]func(args ...string) string{
 		fmt.Fprintf(conn, "%s\r\nHost: good.example.com\r\n\r\n", strings.Join(a, " "))
 		return firstLine(conn)
 	},
+	"send": func(a ...string) string { // a text as url.QueryEscape writes it, to the proxy
+		text, err := url.QueryUnescape(a[0])
+		if err != nil {
+			return said(err)
+		}
+		conn, err := net.Dial("tcp", proxyOf())
+		if err != nil {
+			return said(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, text+"GET / HTTP/1.1\r\nHost: end\r\nConnection: close\r\n\r\n") // whoever hears that ends it
+		all, _ := io.ReadAll(conn)
+		var lines []string
+		for line := range strings.Lines(string(all)) {
+			if strings.HasPrefix(line, "HTTP/") || strings.HasPrefix(line, "to ") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		return strings.Join(lines, ", ")
+	},
 	"dial": func(a ...string) string {
 		conn, err := net.DialTimeout("tcp", a[0], 5*time.Second)
 		if err != nil {
