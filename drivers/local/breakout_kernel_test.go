@@ -54,6 +54,16 @@ func TestNoTracing(t *testing.T) {
 	}
 }
 
+// What crashes in a sandbox starts no program of the host's that reads its
+// core: with this limit the kernel hands none out. It can't be raised.
+func TestNoCoreForTheHost(t *testing.T) {
+	p := open(t, false)
+	sb := attach(t, p, create(t, p, "m-g1"))
+	if out := sh(t, sb, "ulimit -c unlimited 2>/dev/null; grep 'core file' /proc/self/limits | tr -s ' '"); out != "Max core file size 1 1 bytes \n" {
+		t.Errorf("it has the limit %q", out)
+	}
+}
+
 // A key of the host's process is not to be had from a sandbox, in the session's keyring or the user's.
 func TestNoKeysOfTheHost(t *testing.T) {
 	id, err := unix.AddKey("user", "bunkroom-test", []byte("of-the-host"), unix.KEY_SPEC_USER_KEYRING)

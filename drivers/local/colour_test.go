@@ -16,9 +16,9 @@ func TestColoursAreIncomparable(t *testing.T) {
 		key := ""
 		for _, c := range set {
 			if !slices.Contains(harmless[:], c) {
-				t.Fatalf("set %d has %s", n, c)
+				t.Fatalf("set %d has %s", n, c.name)
 			}
-			key += c + " "
+			key += c.name + " "
 		}
 		if len(set) != len(harmless)/2 || seen[key] {
 			t.Fatalf("set %d is %v", n, set)

@@ -58,7 +58,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		}
 		binds := mounted(h.binds)
 		as := i.guise(h.p.view, h.m.dir, binds)
-		view := h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env, h.colour)
+		view := h.p.view.processArgs(as, h.m.dir, p.seal(), binds, dir, env)
 		files := append(stdio, nil, tell, held, i.parent, i.user, i.pids, calls)
 		if script != nil {
 			view = append([]string{"--file", "10", insideScript}, view...)
@@ -73,7 +73,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 		monitor, err = spawn(i.net, h.p.bwrap, append([]string{
 			"bwrap", "--args", "3", "--json-status-fd", "4", "--block-fd", "5",
 			"--userns", "6", "--userns2", "7", "--pidns", "8", "--seccomp", "9", "--",
-		}, argv...), marks(h.m, p), files, as)
+		}, argv...), marks(h.m, p), files, as, without(h.colour))
 		return err
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *handle) launchConfined(ctx context.Context, p *process, argv, env []str
 
 	c := &child{
 		p: p, word: word, monitor: monitor, said: said, lines: bufio.NewReader(said), host: h.p.host, machine: init.fs,
-		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid) },
+		restrain: func(pid int) error { return p.restrain(h.p.cgroups, h.p.limits, pid, init.uid, undumped()) },
 	}
 	if err := c.begin(ctx, release); err != nil {
 		if ctx.Err() == nil && !init.alive(h.p.host) {

@@ -332,3 +332,22 @@ func TestSignalOfCode(t *testing.T) {
 		}
 	}
 }
+
+// The id of an init that has ended may be another process's by the time that
+// its namespaces are opened, even another machine's init's: those are not taken for its own.
+func TestInitOfSameID(t *testing.T) {
+	p := testProvider(t, false)
+	h := testHandle(t, p)
+	if err := p.joined(context.Background(), h.m, func(i *initProc) error {
+		ended := &initProc{pid: i.pid, start: i.start - 1, uid: i.uid}
+		defer ended.close()
+		if err := ended.open(p.host, h.m.dir, p.bwrap); !errors.Is(err, errInitDying) {
+			t.Errorf("what has its id is opened: %v", err)
+		}
+		same := &initProc{pid: i.pid, start: i.start, uid: i.uid}
+		defer same.close()
+		return same.open(p.host, h.m.dir, p.bwrap)
+	}); err != nil {
+		t.Error(err)
+	}
+}

@@ -79,7 +79,7 @@ func (h *handle) found(id string) (*found, error) {
 	}
 	path := h.m.ofProcess(id, recordSuffix)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG) {
 		return nil, nil
 	}
 	f := &found{id: id, p: h.p, m: h.m}

@@ -19,7 +19,7 @@ type handle struct {
 	p      *Provider
 	m      *machine
 	files  *files
-	colour []string // what its processes have and those of other handles don't
+	colour []capability // what its processes have and those of other handles don't
 
 	mu     sync.RWMutex // held, shared, while a process is being started
 	closed bool
@@ -89,9 +89,6 @@ func (h *handle) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process, err
 	if err := checkCmd(c); err != nil {
 		return nil, err
 	}
-	if err := sandbox.CheckLimits(c.Limits, h.p.limits.held()); err != nil {
-		return nil, err
-	}
 	p, err := h.start(ctx, c, nil)
 	if err != nil {
 		return nil, err
@@ -108,6 +105,9 @@ var errInitDying = errors.New("the machine's init has ended")
 // start starts a process, on a terminal of that size unless it is nil, and
 // unless the handle is closed or the machine ends first.
 func (h *handle) start(ctx context.Context, c sandbox.Cmd, size *sandbox.TerminalSize) (*process, error) {
+	if err := sandbox.CheckLimits(c.Limits, h.p.limits.held()); err != nil {
+		return nil, err
+	}
 	dir, err := sandbox.ResolvePath(h.Workdir(), orWorkdir(c.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: Dir must be UTF-8", err)

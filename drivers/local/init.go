@@ -4,6 +4,7 @@ package local
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +24,7 @@ const startLimit = 30 * time.Second
 
 // initProc is the init of a machine: a process that holds its namespaces.
 // Its end, by whatever cause, ends every process in them. It holds one
-// end of a pipe whose other end the process of the host has that started it,
+// end of a pair of sockets whose other end the process of the host has that started it,
 // so that the death of that ends it.
 type initProc struct {
 	pid    int    // as the host sees it
@@ -84,8 +85,8 @@ func (i *initProc) close() {
 	}
 }
 
-// open takes hold of the namespaces of a running init.
-func (i *initProc) open(dir, bwrap string) (err error) {
+// open takes hold of the namespaces of a running init, and of no other process that has its id by then.
+func (i *initProc) open(host procfs, dir, bwrap string) (err error) {
 	if i.uid != 0 && i.owners == nil {
 		if i.owners, err = ownersOf(bwrap, i.uid); err != nil {
 			return err
@@ -111,6 +112,9 @@ func (i *initProc) open(dir, bwrap string) (err error) {
 		return os.NewSyscallError("ioctl", err)
 	}
 	i.parent = os.NewFile(uintptr(parent), "user namespace")
+	if !i.alive(host) {
+		return errInitDying
+	}
 	i.unuse, err = lock(dir, useFile, syscall.LOCK_SH)
 	return err
 }
@@ -138,7 +142,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		return nil, err
 	}
 	go i.watch(p.host, monitor)
-	err = i.open(dir, p.bwrap)
+	err = i.open(p.host, dir, p.bwrap)
 	if err == nil && n.proxied() {
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}
@@ -179,7 +183,14 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 		said.Close()
 		return nil, err
 	}
-	files := []*os.File{args, said, info}
+	calls, err := p.view.filterFile()
+	if err != nil {
+		args.Close()
+		said.Close()
+		info.Close()
+		return nil, err
+	}
+	files := []*os.File{args, said, info, calls}
 	defer func() {
 		for _, f := range files {
 			f.Close()
@@ -193,13 +204,16 @@ func (i *initProc) launch(p *Provider, dir string, incarnation sandbox.Incarnati
 		}
 		return r, w
 	}
-	stdin, hold := pipe()
 	echo, stdout := pipe()
-	if err != nil {
+	stdin, hold, e := socketPair() // unlike a pipe, nobody can open it again through /proc
+	if e == nil {
+		files = append(files, stdin, hold)
+	}
+	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
-	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--"}, holder[:]...),
-		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info}, as)
+	monitor, err := spawn(nil, p.bwrap, append([]string{"bwrap", "--args", "3", "--info-fd", "4", "--seccomp", "5", "--"}, holder[:]...),
+		[]string{machineVar + "=" + string(incarnation)}, []*os.File{stdin, stdout, said, args, info, calls}, as, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bunkroom/bunkroom/sandbox"
 )
 
@@ -33,9 +35,11 @@ const (
 func TestInside(*testing.T) {
 	for line := range strings.Lines(os.Getenv(insideVar)) {
 		task := strings.Fields(line)
-		try, ok := insideNetwork[task[0]]
-		if !ok {
-			try = kernelTries[task[0]]
+		var try func(args ...string) string
+		for _, tries := range []map[string]func(args ...string) string{insideNetwork, kernelTries, setupTries} {
+			if t, ok := tries[task[0]]; ok {
+				try = t
+			}
 		}
 		fmt.Println(answerBegins + strings.ReplaceAll(try(task[1:]...), "\n", " ") + answerEnds)
 	}
@@ -101,6 +105,26 @@ var insideNetwork = map[string]func(args ...string) string{
 		fmt.Fprintf(conn, "%s\r\nHost: good.example.com\r\n\r\n", strings.Join(a, " "))
 		return firstLine(conn)
 	},
+	"send": func(a ...string) string { // a text as url.QueryEscape writes it, to the proxy
+		text, err := url.QueryUnescape(a[0])
+		if err != nil {
+			return said(err)
+		}
+		conn, err := net.Dial("tcp", proxyOf())
+		if err != nil {
+			return said(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, text+"GET / HTTP/1.1\r\nHost: end\r\nConnection: close\r\n\r\n") // whoever hears that ends it
+		all, _ := io.ReadAll(conn)
+		var lines []string
+		for line := range strings.Lines(string(all)) {
+			if strings.HasPrefix(line, "HTTP/") || strings.HasPrefix(line, "to ") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		return strings.Join(lines, ", ")
+	},
 	"dial": func(a ...string) string {
 		conn, err := net.DialTimeout("tcp", a[0], 5*time.Second)
 		if err != nil {
@@ -108,6 +132,13 @@ var insideNetwork = map[string]func(args ...string) string{
 		}
 		conn.Close()
 		return "yes"
+	},
+	"hypervisor": func(...string) string { // whom no network keeps apart
+		fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return said(err)
+		}
+		return "a socket" + said(unix.Connect(fd, &unix.SockaddrVM{CID: unix.VMADDR_CID_HOST, Port: 1}))
 	},
 	"interfaces": func(...string) string {
 		all, err := net.Interfaces()

@@ -172,7 +172,7 @@ func (m *machine) lingered() {
 }
 
 // colour returns what no other handle's processes have.
-func (m *machine) colour() []string {
+func (m *machine) colour() []capability {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.colours.take()

@@ -275,6 +275,9 @@ func TestOwnNetwork(t *testing.T) {
 					t.Errorf("connected to %s: %q", to, got[i+1])
 				}
 			}
+			if got := inside("hypervisor"); !strings.HasPrefix(got, "no: ") {
+				t.Errorf("it talks to who runs this host: %q", got)
+			}
 			server := start(t, sb, sandbox.Cmd{}, insideScript("serve 127.0.0.1:4000"))
 			if got := inside("dial 127.0.0.1:4000"); got != "yes" {
 				t.Errorf("processes don't reach each other: %q", got)

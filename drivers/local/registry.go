@@ -168,7 +168,7 @@ func (p *Provider) joined(ctx context.Context, m *machine, fn func(*initProc) er
 		err := p.withInit(m, func(i *initProc, n *network) (err error) {
 			if i == nil {
 				m.init, err = p.startInit(m.dir, p.ref(m), n)
-			} else if err = i.open(m.dir, p.bwrap); err == nil {
+			} else if err = i.open(p.host, m.dir, p.bwrap); err == nil {
 				m.init = i
 			} else {
 				i.close()

@@ -41,15 +41,15 @@ func countsApart() bool {
 }
 
 // restrain gives the first process of p, whose id on the host is pid and
-// which has not executed its program yet, its limits. What it starts inherits
+// which has not executed its program yet, its limits, and more. What it starts inherits
 // them. uid is its user, 0 where that is our own.
-func (p *process) restrain(c cgroups, by mechanisms, pid, uid int) error {
+func (p *process) restrain(c cgroups, by mechanisms, pid, uid int, more ...rlimit) error {
 	if p.limits.UserProcesses > 0 && uid == 0 && os.Geteuid() == 0 { // who started the machine's init gave it no user
 		return &sandbox.LimitError{Limit: "UserProcesses"}
 	}
 	err := asUser(uid, func() error {
-		for _, l := range rlimits(p.limits) {
-			if err := unix.Prlimit(pid, l.resource, &l.value, nil); err != nil {
+		for _, l := range append(rlimits(p.limits), more...) {
+			if err := unix.Prlimit(pid, l.resource, &l.value, nil); err != nil && !(l.spare && err == unix.EPERM) {
 				return fmt.Errorf("limit: %w", err)
 			}
 		}
@@ -85,6 +85,14 @@ func asUser(uid int, fn func() error) (err error) {
 type rlimit struct {
 	resource int
 	value    unix.Rlimit
+	spare    bool // it may be left out where it would raise one that nobody here may raise
+}
+
+// undumped is the limit of what leaves no core behind when it crashes. The
+// host's kernel may hand a core to a program that it starts for that, as root and outside of every sandbox,
+// and does so with a limit of 0 too, but not with this one.
+func undumped() rlimit {
+	return rlimit{resource: unix.RLIMIT_CORE, value: unix.Rlimit{Cur: 1, Max: 1}, spare: true}
 }
 
 // rlimits are the limits of l that a process has itself. None can be raised
@@ -94,7 +102,7 @@ func rlimits(l sandbox.Limits) []rlimit {
 	var all []rlimit
 	add := func(resource int, soft, hard int64) {
 		if soft > 0 {
-			all = append(all, rlimit{resource, unix.Rlimit{Cur: uint64(soft), Max: uint64(hard)}})
+			all = append(all, rlimit{resource: resource, value: unix.Rlimit{Cur: uint64(soft), Max: uint64(hard)}})
 		}
 	}
 	seconds := int64(l.ProcessCPUTime / time.Second)

@@ -76,6 +76,16 @@ func assemble(a architecture) []unix.SockFilter {
 		if c.missing {
 			with = answer(answerNone)
 		}
+		if c.test == noneOf {
+			n := uint8(len(c.values))
+			filter = append(filter, unless(unix.BPF_JEQ, uint32(nr), n+3),
+				unix.SockFilter{Code: load, K: uint32(atArguments + argumentSize*c.arg)})
+			for i, v := range c.values {
+				filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: v, Jt: n - uint8(i)})
+			}
+			filter = append(filter, with, unix.SockFilter{Code: load, K: atNumber})
+			continue
+		}
 		if c.test == always {
 			filter = append(filter, unless(unix.BPF_JEQ, uint32(nr), 1), with)
 			continue

@@ -10,9 +10,10 @@ type systemCall struct {
 	amd64, arm64 int  // its number; none where it is not there
 	missing      bool // it is denied as if the kernel had no such call
 
-	test  condition // what it is denied with
-	arg   int       // the argument that is looked at, of which the lower half counts
-	value uint32
+	test   condition // what it is denied with
+	arg    int       // the argument that is looked at, of which the lower half counts
+	value  uint32
+	values []uint32 // of noneOf
 }
 
 const none = -1
@@ -24,6 +25,7 @@ const (
 	always condition = iota
 	equals           // it is the value
 	anyBit           // it has a bit of the value
+	noneOf           // it is none of the values
 )
 
 // newNamespaces are the flags by which namespaces are made. CLONE_NEWTIME is
@@ -31,10 +33,23 @@ const (
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// families are those of sockets that work is done with. The first is none, which the kernel
+// says itself. Some of the others lead out of a machine whatever its network is, as
+// AF_VSOCK does to the host of a virtual machine, and most are seldom tried.
+var families = []uint32{unix.AF_UNSPEC, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
 // deniedCalls are the calls that no work in a sandbox needs, and by which
 // kernels have been broken, or that act on the whole host. Without privileges most fail anyway; what is
 // denied here can't have a fault there.
 var deniedCalls = [...]systemCall{
+	// What makes others wait who open a file, or change a directory, as the host does. These are asked for most often, and first.
+	{name: "fcntl", amd64: 72, arm64: 25, test: equals, arg: 1, value: unix.F_SETLEASE},
+	{name: "fcntl", amd64: 72, arm64: 25, test: equals, arg: 1, value: unix.F_SETDELEG},
+
+	// Ways to others.
+	{name: "socket", amd64: 41, arm64: 198, test: noneOf, arg: 0, values: families},
+	{name: "socketpair", amd64: 53, arm64: 199, test: noneOf, arg: 0, values: families},
+
 	// What is mounted.
 	{name: "mount", amd64: 165, arm64: 40},
 	{name: "umount2", amd64: 166, arm64: 39},
@@ -91,10 +106,14 @@ var deniedCalls = [...]systemCall{
 	{name: "iopl", amd64: 172, arm64: none},
 	{name: "ioperm", amd64: 173, arm64: none},
 	{name: "reboot", amd64: 169, arm64: 142},
+	{name: "syslog", amd64: 103, arm64: 116}, // what it has written to its log
 
 	// Keys pressed for somebody else: what is put into a terminal's input, its owner's shell may read.
 	{name: "ioctl", amd64: 16, arm64: 29, test: equals, arg: 1, value: unix.TIOCSTI},
 	{name: "ioctl", amd64: 16, arm64: 29, test: equals, arg: 1, value: tioclinux},
+
+	// What else may drive a terminal: faults in such drivers, which the kernel loads for who asks.
+	{name: "ioctl", amd64: 16, arm64: 29, test: equals, arg: 1, value: unix.TIOCSETD},
 }
 
 // tioclinux is the request TIOCLINUX, which can paste into a console.

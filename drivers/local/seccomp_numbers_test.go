@@ -30,7 +30,7 @@ func TestFilterNumbers(t *testing.T) {
 		{"io_uring_register", unix.SYS_IO_URING_REGISTER}, {"add_key", unix.SYS_ADD_KEY}, {"request_key", unix.SYS_REQUEST_KEY},
 		{"keyctl", unix.SYS_KEYCTL}, {"settimeofday", unix.SYS_SETTIMEOFDAY}, {"clock_settime", unix.SYS_CLOCK_SETTIME},
 		{"adjtimex", unix.SYS_ADJTIMEX}, {"clock_adjtime", unix.SYS_CLOCK_ADJTIME}, {"acct", unix.SYS_ACCT}, {"reboot", unix.SYS_REBOOT},
-		{"ioctl", unix.SYS_IOCTL},
+		{"ioctl", unix.SYS_IOCTL}, {"fcntl", unix.SYS_FCNTL}, {"socket", unix.SYS_SOCKET}, {"socketpair", unix.SYS_SOCKETPAIR}, {"syslog", unix.SYS_SYSLOG},
 	}...) {
 		known[n.name] = n.number
 	}

@@ -42,6 +42,13 @@ var tries = [...]struct {
 	{"setns", unix.SYS_SETNS, [3]uintptr{1 << 20}, unix.EPERM},
 	{"adjtimex", unix.SYS_ADJTIMEX, [3]uintptr{}, unix.EPERM},
 	{"TIOCSTI", unix.SYS_IOCTL, [3]uintptr{1 << 20, unix.TIOCSTI}, unix.EPERM},
+	{"TIOCSETD", unix.SYS_IOCTL, [3]uintptr{1 << 20, unix.TIOCSETD}, unix.EPERM},
+	{"F_SETLEASE", unix.SYS_FCNTL, [3]uintptr{1 << 20, unix.F_SETLEASE}, unix.EPERM},
+	{"F_SETDELEG", unix.SYS_FCNTL, [3]uintptr{1 << 20, unix.F_SETDELEG}, unix.EPERM},
+	{"AF_VSOCK", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}, unix.EPERM},
+	{"AF_ALG", unix.SYS_SOCKET, [3]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}, unix.EPERM},
+	{"AF_TIPC", unix.SYS_SOCKETPAIR, [3]uintptr{unix.AF_TIPC, unix.SOCK_STREAM}, unix.EPERM},
+	{"syslog", unix.SYS_SYSLOG, [3]uintptr{10}, unix.EPERM}, // how much there is
 	{"open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, [3]uintptr{1 << 20}, unix.EPERM},
 }
 

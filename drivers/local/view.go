@@ -87,7 +87,7 @@ func (v *view) initArgs(as *guise, ownNetwork bool) []string {
 	}
 	return slices.Concat(namespaces, []string{
 		"--uid", insideUser, "--gid", insideUser, "--cap-drop", "ALL", "--new-session",
-	}, v.of(as), []string{"--remount-ro", "/", "--chdir", "/"})
+	}, addAll(), v.of(as), []string{"--remount-ro", "/", "--chdir", "/"})
 }
 
 // of is what is seen of the system by who is started as in this guise.
@@ -96,11 +96,9 @@ func (v *view) of(as *guise) []string {
 }
 
 // processArgs start a process, sealed with seal, beside the init of the machine in dir.
-func (v *view) processArgs(as *guise, dir, seal string, binds []bind, workdir string, env []string, colour []string) []string {
+func (v *view) processArgs(as *guise, dir, seal string, binds []bind, workdir string, env []string) []string {
 	a := []string{"--unshare-ipc", "--unshare-uts", "--hostname", "sandbox", "--new-session", "--cap-drop", "ALL"}
-	for _, c := range colour {
-		a = append(a, "--cap-add", c)
-	}
+	a = append(a, addAll()...)
 	a = append(a, v.of(as)...)
 	a = append(a,
 		"--symlink", seal, sealFile,

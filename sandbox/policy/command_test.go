@@ -52,6 +52,7 @@ func TestCommands(t *testing.T) {
 		{"as IPv6", git, "curl http://[::ffff:169.254.169.254]/", policy.MetadataAddress},
 		{"as IPv6 in its own digits", git, "curl http://[::ffff:a9fe:a9fe]/", policy.MetadataAddress},
 		{"of IPv6", git, "curl -g 'http://[fd00:ec2::254]/latest'", policy.MetadataAddress},
+		{"of IPv6, of another cloud", git, "curl 'http://[fd20:ce::254]/computeMetadata/v1/'", policy.MetadataAddress},
 		{"by name", git, "curl http://Metadata.Google.Internal/", policy.MetadataAddress},
 		{"of containers", git, "curl http://169.254.170.2/v2", policy.MetadataAddress},
 		{"right after the letter of an option", git, "curl -x169.254.169.254:80", policy.MetadataAddress},

@@ -16,6 +16,7 @@ func metadata(a netip.Addr) bool {
 		netip.AddrFrom4([4]byte{100, 100, 100, 200}),                              // Alibaba Cloud
 		netip.AddrFrom4([4]byte{168, 63, 129, 16}),                                // the platform of Azure, at a public address
 		netip.AddrFrom16([16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 14: 0x02, 15: 0x54}), // AWS
+		netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x20, 3: 0xce, 14: 0x02, 15: 0x54}), // Google Cloud
 		netip.AddrFrom16([16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 15: 0x23}):           // of containers on AWS
 		return true
 	}

@@ -26,8 +26,9 @@ var brokenTerminals = map[string]brokenProvider{
 			c.Argv = append([]string{"env"}, c.Argv...)
 		}
 	})},
-	"controls nothing":  {"Terminals/Controls", starts(uncontrolled)},
-	"interrupts nobody": {"Terminals/Jobs", starts(uncontrolled)},
+	"passes over the limits on a terminal": {"Terminals/Limits", starts(func(c *sandbox.Cmd, _ *sandbox.TerminalSize) { c.Limits = sandbox.Limits{} })},
+	"controls nothing":                     {"Terminals/Controls", starts(uncontrolled)},
+	"interrupts nobody":                    {"Terminals/Jobs", starts(uncontrolled)},
 	"has two streams": {"Terminals/OneStream", terminals(func(t *terminal) {
 		t.output = chunks(t.t, func(c *sandbox.Chunk) { c.Stream = sandbox.Stderr })
 	})},

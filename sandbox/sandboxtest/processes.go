@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bunkroom/bunkroom/sandbox"
@@ -176,7 +177,7 @@ var processChecks = []check{
 	}},
 	{"Absent", "an id that no process has is ErrNoProcess", func(e *env) {
 		b := e.box()
-		for _, id := range []string{"never-was", "", "../x", "/", "nul\x00"} {
+		for _, id := range []string{"never-was", "", "../x", "/", "nul\x00", strings.Repeat("long", 1000)} {
 			p, err := b.lister().Process(e.deadline(), id)
 			e.is(err, "process "+brief(id), sandbox.ErrNoProcess)
 			if p != nil {

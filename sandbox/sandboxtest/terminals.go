@@ -124,6 +124,21 @@ var terminalChecks = []check{
 		e.is(t.Resize(e.deadline(), sandbox.TerminalSize{Columns: 80}), "resize to nothing", sandbox.ErrInvalid)
 		e.said(t, fmt.Sprintf("%d %d", plain.Rows, plain.Columns))
 	}},
+	{"Limits", "on a terminal a limit that is not held is refused by its name too, and one that is none is ErrInvalid", func(e *env) {
+		b := e.box()
+		argv := e.script("sleep 1000")
+		for _, l := range allLimits {
+			_, err := b.onTerminal(sandbox.Cmd{Argv: argv, Limits: l.of(-1)}, plain)
+			if e.is(err, "start with less than no "+l.name, sandbox.ErrInvalid); e.opts.Limits&l.is != 0 {
+				continue
+			}
+			_, err = b.onTerminal(sandbox.Cmd{Argv: argv, Limits: l.of(l.much)}, plain)
+			e.is(err, "start with "+l.name, sandbox.ErrUnsupported)
+			if named := (*sandbox.LimitError)(nil); !errors.As(err, &named) || named.Limit != l.name {
+				e.fatalf("error %v is no LimitError of %s", err, l.name)
+			}
+		}
+	}},
 	{"Controls", "the terminal controls the program: it is all three of its files and /dev/tty, and an interrupt that is typed ends it", func(e *env) {
 		b := e.box()
 		t := b.terminal(`for n in 0 1 2; do test -t $n && echo "$n is"; done; echo "so is this" >/dev/tty; exec sleep 1000`, sandbox.Cmd{})
