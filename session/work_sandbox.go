@@ -120,11 +120,22 @@ type workProcess struct {
 }
 
 func (p workProcess) Output(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return p.while(ctx, func(ctx context.Context) iter.Seq2[sandbox.Chunk, error] { return p.Process.Output(ctx, from) })
+}
+
+func (p workProcess) LendOutput(ctx context.Context, from int64) iter.Seq2[sandbox.Chunk, error] {
+	return p.while(ctx, func(ctx context.Context) iter.Seq2[sandbox.Chunk, error] {
+		return sandbox.LentOutput(ctx, p.Process, from)
+	})
+}
+
+// while is what is read of the output while the work lasts.
+func (p workProcess) while(ctx context.Context, read func(context.Context) iter.Seq2[sandbox.Chunk, error]) iter.Seq2[sandbox.Chunk, error] {
 	return func(yield func(sandbox.Chunk, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(p.work.ctx, cancel)()
-		for c, err := range p.Process.Output(ctx, from) {
+		for c, err := range read(ctx) {
 			if over := p.work.over(); over != nil {
 				c, err = sandbox.Chunk{}, over
 			}

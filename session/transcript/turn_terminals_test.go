@@ -5,6 +5,7 @@ package transcript_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +45,9 @@ func shows(t *testing.T, of sandbox.Process, text string) {
 	t.Fatalf("it shows %q, and has ended", all.String())
 }
 
-// read reads what there is of p, and returns what ends that.
-func read(p sandbox.Process) error {
-	for _, err := range p.Output(context.Background(), 0) {
+// read reads an output, and returns what ends that.
+func read(output iter.Seq2[sandbox.Chunk, error]) error {
+	for _, err := range output {
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,8 @@ func TestTerminalIsTakenUp(t *testing.T) {
 		t.Errorf("who has closed the shell still types: %v", err)
 	}
 	for what, err := range map[string]error{
-		"resizes": again.Resize(t.Context(), size), "ends": again.Signal(t.Context(), sandbox.SignalKill), "reads": read(again),
+		"resizes": again.Resize(t.Context(), size), "ends": again.Signal(t.Context(), sandbox.SignalKill), "reads": read(again.Output(context.Background(), 0)),
+		"is lent what is read of": read(sandbox.LentOutput(context.Background(), again, 0)),
 	} {
 		if !errors.Is(err, sandbox.ErrClosed) {
 			t.Errorf("who has closed the shell still %s it: %v", what, err)
