@@ -160,5 +160,15 @@ func brokenPlain() []broken {
 				return r, err
 			}}
 		}, "blob-late", "blobs open-blob blob-forked"},
+		{"takes who goes on for the turn", changed(func(s transcript.Store, c *transcript.Change) {
+			if !goesOn(s, *c) {
+				return
+			}
+			c.Append = slices.Clone(c.Append)
+			for i := range c.Append {
+				e := &c.Append[i]
+				e.Turn, e.Actor = transcript.TurnID(e.Actor), access.UserID(e.Turn)
+			}
+		}), "plain-kept", "append fields"},
 	}
 }
