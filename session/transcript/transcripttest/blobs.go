@@ -137,5 +137,25 @@ func blobChecks() []check {
 				}
 			}
 		}},
+		{"blob-late", "A result that came after a fork is not there in it by its hash, nor in what is forked of that, nor once the fork has rows of its own. (invariant 8)", func(b *bench) {
+			b.create(talk)
+			b.commit(transcript.Change{Append: []transcript.NewEntry{asks("a"), calls("b", "c1")}})
+			b.fork(transcript.Fork{From: talk, To: other, ByReference: true})
+			b.commit(settles("b", "c1", transcript.CallSucceeded, string(data(2*transcript.InlineBytes, "late"))))
+			hash := b.call("b", "c1").Blob.Hash
+			b.fork(transcript.Fork{From: other, To: third})
+			absent := func(when string) {
+				b.Helper()
+				for _, c := range []access.ConversationID{other, third} {
+					if _, err := b.store.OpenBlob(b.Context(), c, hash); !errors.Is(err, transcript.ErrNotFound) {
+						b.Errorf("%s, in %s: got error %v", when, c, err)
+					}
+				}
+			}
+			absent("at first")
+			b.commit(transcript.Change{Status: transcript.Deleted})
+			b.purge(1)
+			absent("after the source is gone")
+		}},
 	}
 }

@@ -3,7 +3,9 @@ package transcripttest
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bunkroom/bunkroom/access"
@@ -139,5 +141,34 @@ func brokenPlain() []broken {
 				return t, err
 			}}
 		}, "plain-fork", "twins twin-forks"},
+		{"keeps what is large for all that were ever forked", func() transcript.Store {
+			s := sound()
+			var from access.ConversationID
+			var results []string
+			return wrapped{Store: s, commit: func(ctx context.Context, c transcript.Change) (transcript.Committed, error) {
+				for _, settled := range c.Settle {
+					if _, blob, large := settled.Seal(); blob != nil {
+						from, results = c.Conversation, append(results, blob.Hash, string(large))
+					}
+				}
+				return s.Commit(ctx, c)
+			}, openBlob: func(ctx context.Context, c access.ConversationID, hash string) (io.ReadCloser, error) {
+				r, err := s.OpenBlob(ctx, c, hash)
+				if at := slices.Index(results, hash); err != nil && at >= 0 && row(s, c).Lineage.Conversation != "" && c != from {
+					return io.NopCloser(strings.NewReader(results[at+1])), nil
+				}
+				return r, err
+			}}
+		}, "blob-late", "blobs open-blob blob-forked"},
+		{"takes who goes on for the turn", changed(func(s transcript.Store, c *transcript.Change) {
+			if !goesOn(s, *c) {
+				return
+			}
+			c.Append = slices.Clone(c.Append)
+			for i := range c.Append {
+				e := &c.Append[i]
+				e.Turn, e.Actor = transcript.TurnID(e.Actor), access.UserID(e.Turn)
+			}
+		}), "plain-kept", "append fields"},
 	}
 }

@@ -87,6 +87,23 @@ func plainChecks() []check {
 				b.sound(c)
 			}
 		}},
+		{"plain-kept", "What goes on at the end of a branch is kept as it is, alone and with others: its turn, who acts, what is its own.", func(b *bench) {
+			for _, c := range b.plain() {
+				entry := func(id transcript.EntryID) transcript.NewEntry {
+					e := calls(id, "c1")
+					e.Parts[1].Call.Status = transcript.CallPending
+					e.Turn, e.Actor, e.Payload = transcript.TurnID("turn of "+id), access.UserID("who says "+id), data(40, "p")
+					e.Usage = transcript.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, CostMicros: 5}
+					return e
+				}
+				for _, part := range [][]transcript.NewEntry{{entry("one")}, {entry("two"), entry("three")}} {
+					b.commit(transcript.Change{Conversation: c, Append: part})
+					for _, e := range part {
+						b.same(string(e.ID), b.get(c, e.ID).NewEntry, e)
+					}
+				}
+			}
+		}},
 		{"plain-expect", "What goes on at the end of a branch expects its head there, and follows what it is told to. (invariant 5)", func(b *bench) {
 			for _, c := range b.plain() {
 				was := b.load(c).Head.Entry
