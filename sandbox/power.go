@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// As finds a power that not every [Sandbox] or [Provider] has, such as a
+// As finds a power that not every [Sandbox], [Provider] or [Process] has, such as a
 // [Binder] or a [Lister]. A wrapper passes on what it wants passed on with a
 // method As(target any) bool of its own; a wrapper without one is opaque: what
 // it wraps is not looked through.

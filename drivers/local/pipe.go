@@ -110,6 +110,12 @@ func (p *pipe) readNow(free []byte) (int, error) {
 	return n, err
 }
 
+// waiting reports whether there is something to read, or the end.
+func (p *pipe) waiting() bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
+	return n > 0 || err != nil
+}
+
 // hurry ends a wait for what comes, and all that begin before patience.
 func (p *pipe) hurry() { p.r.SetReadDeadline(time.Unix(1, 0)) }
 

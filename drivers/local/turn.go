@@ -18,6 +18,8 @@ type turn struct {
 	reader   *reading
 	read     *pipe // which it reads; what is below is of no meaning where that is nil
 	away     bool  // it has something else to do
+	leaves   int   // how often it had
+	looked   int   // leaves, when it was looked last
 	recalled bool  // it is to give the pipe back
 	looks    bool  // it will be looked whether it is away
 	look     *time.Timer
@@ -82,10 +84,11 @@ func (r *reading) leave() {
 		o.giveBack()
 	default:
 		o.away = true
+		o.leaves++
 		if o.looks {
 			return
 		}
-		o.looks = true
+		o.looks, o.looked = true, o.leaves
 		if o.look == nil {
 			o.look = time.AfterFunc(mostAway, o.takeBack)
 		} else {
@@ -94,13 +97,19 @@ func (r *reading) leave() {
 	}
 }
 
-// takeBack takes the pipe from a reader that is away.
+// takeBack takes the pipe from a reader that has been away all the time since
+// it was looked last, or is just when there is something to read.
 func (o *output) takeBack() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.looks = false
-	if o.read != nil && o.away {
+	switch {
+	case o.read == nil || !o.away:
+	case o.leaves == o.looked || o.read.waiting():
 		o.giveBack()
+	default:
+		o.looks, o.looked = true, o.leaves
+		o.look.Reset(mostAway)
 	}
 }
 
