@@ -16,7 +16,8 @@ import (
 // is a file it is the one entry. Nothing is compressed. A nil opts is all defaults.
 //
 // The same tree gives the same bytes, wherever it is: entries are sorted, and say nothing of owners. A
-// link has no time. What is neither file, directory nor link is left out, and so is what may not be read; the report tells.
+// link has no time. What is neither file, directory nor link is left out, and so is what may not be read, or has a name
+// in the archive that [ImportTar] would not take; the report tells.
 //
 // The directory may change meanwhile. Then what there is of the archive is sound all the same: a file has
 // as many bytes as it was said to have when it began, and the report tells where it has others by now. What takes
@@ -104,6 +105,10 @@ func (x *tarExport) unless(name string, err error) error {
 func (x *tarExport) entry(name string) error {
 	if err := x.count(name); err != nil {
 		return err
+	}
+	if _, ok := tarName(name + "/"); !ok { // directories may be nested without end
+		x.skip(name, TarName)
+		return nil
 	}
 	info, err := x.fsys.Lstat(x.ctx, x.at(name))
 	if err != nil {

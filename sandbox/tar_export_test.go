@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,5 +106,25 @@ func TestExportTarFew(t *testing.T) {
 	report, err := sandbox.ImportTar(t.Context(), bare, "in", archive(t, symlink("x", "l")), nil)
 	if diff := cmp.Diff([]sandbox.TarNote{{"l", sandbox.TarNoLinks}}, report.Notes); err != nil || diff != "" {
 		t.Errorf("import of links: %+v, %v", report, err)
+	}
+}
+
+// What lies so deep that no import would take it is left out, and told, so that to export has an end.
+func TestExportTarDeep(t *testing.T) {
+	sb := tarBox(t)
+	const deep = 255
+	for _, name := range []string{strings.Repeat("d/", deep-1) + "file", strings.Repeat("d/", deep) + "file", strings.Repeat(strings.Repeat("x", 250)+"/", 20) + "file"} {
+		if err := sandbox.WriteFile(t.Context(), sb.FS(), name, []byte("text"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	report, err := sandbox.ExportTar(t.Context(), sb, ".", &out, nil)
+	if err != nil || report.Skipped != 2 || len(report.Notes) != 2 || report.Notes[0].Reason != sandbox.TarName || report.Notes[1].Reason != sandbox.TarName {
+		t.Errorf("%+v, %v", report, err)
+	}
+	again, err := sandbox.ImportTar(t.Context(), tarBox(t), ".", &out, nil)
+	if err != nil || again.Skipped != 0 || again.Entries != report.Entries {
+		t.Errorf("%d entries, %d of them left out, %v; exported were %d", again.Entries, again.Skipped, err, report.Entries)
 	}
 }

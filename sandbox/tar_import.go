@@ -133,7 +133,7 @@ func tarName(name string) (clean string, ok bool) {
 	if name == "" || len(name) > maxTarName || path.IsAbs(name) || strings.IndexByte(name, 0) >= 0 || !utf8.ValidString(name) {
 		return "", false
 	}
-	all := strings.Split(name, "/")
+	all := strings.Split(strings.TrimSuffix(name, "/"), "/") // with which those of directories end
 	bad := slices.ContainsFunc(all, func(e string) bool { return e == ".." || len(e) > 255 })
 	return path.Clean(name), !bad && len(all) <= maxTarDepth
 }

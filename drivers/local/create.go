@@ -77,9 +77,6 @@ type writer struct {
 
 // begin opens the file. A link that stands at its name is followed.
 func (w *writer) begin(s spot) error {
-	if s.rel == "." {
-		return sandbox.ErrIsDir
-	}
 	info, err := s.root.Lstat(s.rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -54,12 +54,14 @@ func pathError(op, name string, err error) error {
 	}{
 		{syscall.EISDIR, sandbox.ErrIsDir},
 		{syscall.ENOTDIR, sandbox.ErrNotDir},
-		{syscall.ENOTEMPTY, sandbox.ErrNotEmpty},
 		{syscall.EXDEV, sandbox.ErrCrossDevice},
 	} {
 		if errors.Is(err, m.cause) {
 			err = fmt.Errorf("%w: %w", m.as, m.cause)
 		}
+	}
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		err = sandbox.ErrNotEmpty // alone: the other passes for fs.ErrExist too
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }

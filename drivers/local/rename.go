@@ -37,12 +37,14 @@ func (f *files) Rename(ctx context.Context, from, to string, opts *sandbox.Renam
 			}
 			defer fresh.dir.Close()
 			if _, below := sandbox.PathWithin(src.rel, dst.rel); below && src.rel != dst.rel {
-				return fmt.Errorf("%w: nothing can be moved into itself", sandbox.ErrInvalid)
+				return errIntoItself
 			}
 			return f.move(old, fresh, opts.NoReplace)
 		})
 	})
 }
+
+var errIntoItself = fmt.Errorf("%w: nothing can be moved into itself", sandbox.ErrInvalid)
 
 // entry is a name in a directory that is open.
 type entry struct {
@@ -85,7 +87,10 @@ func (f *files) move(old, fresh entry, noReplace bool) error {
 		}
 		return fs.ErrExist
 	}
-	return renameAt(old, fresh, 0)
+	if err = renameAt(old, fresh, 0); errors.Is(err, unix.EINVAL) { // a link led there
+		err = errIntoItself
+	}
+	return err
 }
 
 // renameAt renames between two open directories. ErrUnsupported: the file system does not know the flags.

@@ -30,6 +30,7 @@ type watch struct {
 	asked     string // the path as given
 	told      string // what the paths of entries begin with
 	place     *place
+	elems     []string // the way to the directory from the place's root
 	recursive bool
 	queue     *changes.Queue
 	inotify   *os.File
@@ -82,8 +83,7 @@ func newWatch(h *handle, name string, opts sandbox.WatchOptions) *watch {
 
 // begin watches all there is by now.
 func (w *watch) begin(ctx context.Context) (err error) {
-	elems, err := w.find()
-	if err != nil {
+	if err := w.find(); err != nil {
 		return err
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -102,7 +102,7 @@ func (w *watch) begin(ctx context.Context) (err error) {
 	if w.machine, err = w.addPath(w.h.m.dir, moves); err != nil {
 		return err
 	}
-	if w.root, err = w.descend(elems); err != nil {
+	if w.root, err = w.descend(); err != nil {
 		return err
 	}
 	if err := w.enter(ctx, w.root, "", false); err != nil {
@@ -117,42 +117,42 @@ func (w *watch) begin(ctx context.Context) (err error) {
 }
 
 // find says where the directory lies, and how to come there from the place's root.
-func (w *watch) find() (elems []string, err error) {
+func (w *watch) find() error {
 	abs, err := sandbox.ResolvePath(w.h.Workdir(), w.asked)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.told = abs
 	places := w.h.files.all()
 	p, _, ok := at(places, abs)
 	if !ok {
-		return nil, sandbox.ErrEscapes
+		return sandbox.ErrEscapes
 	}
 	real, err := follow(places, abs, followTail)
 	switch {
 	case errors.Is(err, p.outside):
-		return nil, sandbox.ErrEscapes
+		return sandbox.ErrEscapes
 	case err != nil:
-		return nil, err
+		return err
 	}
 	p, rel, ok := at(places, real)
 	if !ok {
-		return nil, sandbox.ErrEscapes
+		return sandbox.ErrEscapes
 	}
 	w.place = p
 	if rel != "." {
-		elems = strings.Split(rel, "/")
+		w.elems = strings.Split(rel, "/")
 	}
-	return elems, nil
+	return nil
 }
 
 // descend opens the directory, and watches that none of those above it moves.
-func (w *watch) descend(elems []string) (*os.File, error) {
+func (w *watch) descend() (*os.File, error) {
 	dir, err := w.place.root.Open(".")
 	if err != nil {
 		return nil, err
 	}
-	for _, elem := range elems {
+	for _, elem := range w.elems {
 		wd, err := w.add(dir, moves|unix.IN_DELETE)
 		var next *os.File
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -101,6 +102,45 @@ func TestWatchesAnewAfterAnOverflow(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"overflow", "renamednew/a/b/f", "renamedmoved/f", "unknown"}, told); diff != "" {
 		t.Errorf("told (-want +got)\n%s", diff)
+	}
+}
+
+// Where the kernel has left out that the directory is not there any more, the sequence ends all the same.
+func TestOverflowHidesNoEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose func(ctx context.Context, h *handle) error
+		want error
+	}{
+		"moved": {func(ctx context.Context, h *handle) error { return h.FS().Rename(ctx, "dir", "away", nil) }, fs.ErrNotExist},
+		"removed": {func(ctx context.Context, h *handle) error {
+			return h.FS().Remove(ctx, "dir", &sandbox.RemoveOptions{Recursive: true})
+		}, fs.ErrNotExist},
+		"replaced": {func(ctx context.Context, h *handle) error {
+			return errors.Join(h.FS().Rename(ctx, "dir", "away", nil), h.FS().Mkdir(ctx, "dir"))
+		}, fs.ErrNotExist},
+		"destroyed": {func(ctx context.Context, h *handle) error {
+			other, err := New(Config{Root: h.p.root, Unconfined: true})
+			if err != nil {
+				return err
+			}
+			defer other.Close()
+			return other.Destroy(ctx, h.Ref())
+		}, sandbox.ErrGone},
+	} {
+		h, w := watchedBy(t)
+		if err := c.lose(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		w.lose()
+		if _, err := w.take(event{wd: -1, mask: unix.IN_Q_OVERFLOW}, nil); err != nil {
+			w.end(err, false)
+		}
+		w.end(errors.New("it went on"), false)
+		for told, err := range w.queue.All(t.Context(), func() {}) {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: told %+v, %v, want %v", name, told, err, c.want)
+			}
+		}
 	}
 }
 

@@ -296,9 +296,40 @@ func (w *watch) remove(wd int32) {
 	})
 }
 
+// stays reports whether the directory is still where it was found.
+func (w *watch) stays() (bool, error) {
+	if w.h.check(context.Background()) != nil {
+		return false, nil
+	}
+	dir, err := w.place.root.Open(".")
+	for _, elem := range w.elems {
+		if err != nil {
+			break
+		}
+		above := dir
+		dir, err = openWithin(above, elem)
+		above.Close()
+	}
+	if err = exhausted(err); errors.Is(err, sandbox.ErrTooManyWatches) {
+		return false, err
+	} else if err != nil {
+		return false, nil
+	}
+	defer dir.Close()
+	is, err := dir.Stat()
+	was, e := w.root.Stat()
+	return err == nil && e == nil && os.SameFile(is, was), nil
+}
+
 // again watches all there is, for the kernel has left something out, and then
 // says so: whoever looks after that misses nothing.
 func (w *watch) again() error {
+	switch stays, err := w.stays(); {
+	case err != nil:
+		return err
+	case !stays: // of which the kernel has told, and left it out
+		return w.lost()
+	}
 	old := w.dirs
 	w.dirs, w.late = map[int32]string{}, map[int32]struct{}{}
 	root, err := openWithin(w.root, ".")

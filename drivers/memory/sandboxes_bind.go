@@ -89,18 +89,29 @@ func (b *boxBind) info(i fs.FileInfo, rel, name string) sandbox.FileInfo {
 	return info
 }
 
-// open opens a regular file; anything else could block.
+// open opens a regular file. It waits for nobody, whatever has taken the place of one.
 func (b *boxBind) open(rel string) (*os.File, error) {
-	i, err := b.root.Stat(rel)
+	f, err := b.openAny(rel)
+	if err != nil {
+		return nil, err
+	}
+	i, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, err
 	case i.IsDir():
-		return nil, sandbox.ErrIsDir
+		err = sandbox.ErrIsDir
 	case !i.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: not a regular file", sandbox.ErrInvalid)
+		err = fmt.Errorf("%w: not a regular file", sandbox.ErrInvalid)
+	default:
+		return f, nil
 	}
-	return b.root.Open(rel)
+	f.Close()
+	return nil, err
+}
+
+// openAny opens what there is for reading. A pipe would wait for who writes to it.
+func (b *boxBind) openAny(rel string) (*os.File, error) {
+	return b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // boxDirBatch is how many entries of a host directory are read at a time.
@@ -108,15 +119,16 @@ const boxDirBatch = 256
 
 // list streams the entries of a directory.
 func (b *boxBind) list(rel string) (iter.Seq2[sandbox.FileInfo, error], error) {
-	i, err := b.root.Stat(rel)
+	dir, err := b.openAny(rel)
 	if err != nil {
 		return nil, err
 	}
-	if !i.IsDir() {
-		return nil, sandbox.ErrNotDir
+	i, err := dir.Stat()
+	if err == nil && !i.IsDir() {
+		err = sandbox.ErrNotDir
 	}
-	dir, err := b.root.Open(rel)
 	if err != nil {
+		dir.Close()
 		return nil, err
 	}
 	return func(yield func(sandbox.FileInfo, error) bool) {
