@@ -42,6 +42,7 @@ type initProc struct {
 	network string // the token of the rules it has; empty where its network is the host's
 
 	// What only the process has that started it.
+	host   procfs
 	hold   *os.File
 	proxy  *proxy        // where there is anybody to be reached
 	exited chan struct{} // closed when it is gone, and all with it
@@ -54,6 +55,8 @@ type initRecord struct {
 	PID     int    `json:"pid"`
 	Start   uint64 `json:"start"`
 	UID     int    `json:"uid,omitempty"`
+	Host    int    `json:"host,omitempty"` // the process of the host that has started it, and when that was started itself
+	Since   uint64 `json:"since,omitempty"`
 	Boot    string `json:"boot"` // of the host, which starts its ids and times anew
 	Network string `json:"network,omitempty"`
 }
@@ -81,8 +84,12 @@ func (i *initProc) kill(host procfs) error {
 	return nil
 }
 
-// close gives up what this process holds of the init.
+// close gives up what this process holds of the init, and ends one that it has
+// started: what runs inside may have stopped the holder, which then hears of nothing.
 func (i *initProc) close() {
+	if i.exited != nil && i.pid != 0 {
+		i.host.signal(stat{pid: i.pid, start: i.start}, syscall.SIGKILL)
+	}
 	for _, f := range []*os.File{i.user, i.parent, i.pids, i.owners, i.net, i.hold} {
 		if f != nil {
 			f.Close()
@@ -131,11 +138,19 @@ func (i *initProc) open(host procfs, dir, bwrap string) (err error) {
 	return err
 }
 
-// readInit finds the init that the machine in dir has, or nil.
+// readInit finds the init that the machine in dir has, or nil. One whose process of
+// the host has died, and which was kept from ending with that, is ended.
 func readInit(host procfs, dir string) (*initProc, error) {
-	i, err := recordedInit(host, dir)
-	if err != nil || i == nil || !i.alive(host) {
+	r, err := readInitRecord(host, dir)
+	if err != nil || r == nil {
 		return nil, err
+	}
+	i := r.proc()
+	if !i.alive(host) {
+		return nil, nil
+	}
+	if s, err := host.stat(r.Host); r.Host != 0 && (err != nil || s.start != r.Since || s.dead()) {
+		return nil, i.kill(host)
 	}
 	return i, nil
 }
@@ -143,6 +158,20 @@ func readInit(host procfs, dir string) (*initProc, error) {
 // recordedInit reads which process was the init of the machine in dir, the
 // latest it had since the host was started, or nil.
 func recordedInit(host procfs, dir string) (*initProc, error) {
+	r, err := readInitRecord(host, dir)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return r.proc(), nil
+}
+
+// proc is the process that r is of.
+func (r *initRecord) proc() *initProc {
+	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}
+}
+
+// readInitRecord reads the record of the machine in dir, nil where there is none since the host was started.
+func readInitRecord(host procfs, dir string) (*initRecord, error) {
 	b, err := os.ReadFile(filepath.Join(dir, initFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -154,7 +183,7 @@ func recordedInit(host procfs, dir string) (*initProc, error) {
 	if json.Unmarshal(b, &r) != nil || r.Boot != "" && r.Boot != host.boot() {
 		return nil, nil
 	}
-	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}, nil
+	return &r, nil
 }
 
 // holder is what the init runs. It tells that everything is set up, waits
@@ -164,8 +193,11 @@ var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1
 // startInit starts the init of the machine m in dir, with the network n, and
 // records it. Nothing joins it before its proxy is there.
 func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, error) {
-	i := &initProc{network: n.token(), exited: make(chan struct{})}
-	var err error
+	i := &initProc{host: p.host, network: n.token(), exited: make(chan struct{})}
+	self, err := p.host.stat(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
 	if i.uid, err = p.uidOf(dir, m.Incarnation); err != nil {
 		return nil, err
 	}
@@ -185,7 +217,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}
 	if err == nil {
-		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Boot: p.host.boot(), Network: i.network})
+		err = writeJSON(filepath.Join(dir, initFile), initRecord{PID: i.pid, Start: i.start, UID: i.uid, Host: self.pid, Since: self.start, Boot: p.host.boot(), Network: i.network})
 	}
 	if err != nil {
 		i.close()
