@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -156,7 +157,7 @@ func TestSetupStopped(t *testing.T) {
 	for stopped := false; !stopped; {
 		started := make(chan error, 1)
 		go func() {
-			proc, err := sb.Start(context.Background(), sandbox.Cmd{Argv: []string{"true"}})
+			proc, err := sb.Start(context.Background(), sandbox.Cmd{Argv: []string{"true"}, Timeout: time.Second, KillGrace: time.Millisecond}) // it may be stopped later too
 			if err == nil {
 				proc.Wait(context.Background())
 			}
