@@ -3,12 +3,15 @@
 package local_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -72,6 +75,18 @@ var setupTries = map[string]func(args ...string) string{
 			}
 		}
 	},
+	"stop": func(...string) string {
+		fmt.Println("ready")
+		for {
+			processes, _ := filepath.Glob("/proc/[0-9]*")
+			for _, dir := range processes {
+				if dir != "/proc/1" && named(dir) == "bwrap" {
+					pid, _ := strconv.Atoi(filepath.Base(dir))
+					unix.Kill(pid, unix.SIGSTOP)
+				}
+			}
+		}
+	},
 	"namespaces": func(...string) string {
 		tried := 0
 		for fd := 3; fd < 64; fd++ {
@@ -128,5 +143,36 @@ func TestInitCantBeUsed(t *testing.T) {
 	}
 	if out := sh(t, sb, "readlink /proc/2/cwd /proc/2/root /proc/2/fd/0 || true"); out != "" {
 		t.Errorf("what the init waits for can be looked into: %q", out)
+	}
+}
+
+// What runs in a machine may signal what is being set up beside it, but holds up
+// nobody by that: not who starts it, and not who destroys the machine meanwhile.
+func TestSetupStopped(t *testing.T) {
+	p := open(t, false)
+	ref := create(t, p, "m-g1")
+	sb := attach(t, p, ref)
+	tool(t, sb)
+	start(t, sb, sandbox.Cmd{}, insideScript("stop"))
+	for stopped := false; !stopped; {
+		started := make(chan error, 1)
+		go func() {
+			proc, err := sb.Start(context.Background(), sandbox.Cmd{Argv: []string{"true"}, Timeout: time.Second, KillGrace: time.Millisecond}) // it may be stopped later too
+			if err == nil {
+				proc.Wait(context.Background())
+			}
+			started <- err
+		}()
+		select {
+		case err := <-started:
+			if stopped = err != nil; stopped && !errors.Is(err, sandbox.ErrNotStarted) {
+				t.Errorf("what was stopped as it was set up: %v", err)
+			}
+		case <-deadline(t).Done():
+			t.Fatal("a start is held up")
+		}
+	}
+	if err := p.Destroy(deadline(t), ref); err != nil {
+		t.Error(err)
 	}
 }

@@ -153,6 +153,8 @@ func (c *child) begin(ctx context.Context, release *os.File) error {
 			return nil
 		case now.dead():
 			return c.judge(ctx)
+		case now.state == stopped: // by what runs beside it: nobody else would, and nobody would let it go on
+			return c.failed(ctx, errors.New("it was stopped while it was being set up"))
 		case ctx.Err() != nil:
 			return c.failed(ctx, ctx.Err())
 		}

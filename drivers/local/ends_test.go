@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -349,5 +350,58 @@ func TestInitOfSameID(t *testing.T) {
 		return same.open(p.host, h.m.dir, p.bwrap)
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What runs in a machine may stop the holder, and so keep it from hearing that
+// its time is over. The machine ends all the same when it is put down and,
+// where the host's process has died, before anybody uses it again.
+func TestHolderStopped(t *testing.T) {
+	p := testProvider(t, false)
+	h := testHandle(t, p)
+	stop := func(h *handle) *initProc {
+		exit, err := sandbox.Run(context.Background(), h, sandbox.Cmd{Argv: []string{"sh", "-c", "kill -STOP 1; kill -STOP 2 && until grep -q '^State:.T' /proc/2/status; do :; done"}}, nil, nil)
+		if err != nil || exit.Code != 0 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
+		i, err := readInit(p.host, h.m.dir)
+		if err != nil || i == nil {
+			t.Fatal("the machine has ended by itself", err)
+		}
+		return i
+	}
+	i := stop(h)
+	h.Close()
+	eventually(t, "what ran has left", func() bool { h.m.mu.Lock(); defer h.m.mu.Unlock(); return h.m.users == 0 })
+	put := make(chan struct{})
+	go func() {
+		defer close(put)
+		h.m.put() // by which no other machine can be used for so long
+	}()
+	select {
+	case <-put:
+	case <-time.After(20 * time.Second):
+		i.kill(p.host)
+		t.Error("it is not put down")
+	}
+	if !i.gone(p.host) {
+		t.Error("it survives being put down")
+	}
+
+	sb, err := p.Attach(context.Background(), h.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i = stop(sb.(*handle))
+	r, err := readInitRecord(p.host, h.m.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Since-- // as if another process had its starter's id by now
+	if err := writeJSON(filepath.Join(h.m.dir, initFile), r); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := readInit(p.host, h.m.dir); now != nil || err != nil || !i.gone(p.host) {
+		t.Errorf("of a process of the host that has died there is %v, %v", now, err)
 	}
 }

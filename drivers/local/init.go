@@ -41,6 +41,7 @@ type initProc struct {
 	network string // the token of the rules it has; empty where its network is the host's
 
 	// What only the process has that started it.
+	host   procfs
 	hold   *os.File
 	proxy  *proxy        // where there is anybody to be reached
 	exited chan struct{} // closed when it is gone, and all with it
@@ -69,8 +70,12 @@ func (i *initProc) kill(host procfs) error {
 	return nil
 }
 
-// close gives up what this process holds of the init.
+// close gives up what this process holds of the init, and ends one that it has
+// started: what runs inside may have stopped the holder, which then hears of nothing.
 func (i *initProc) close() {
+	if i.exited != nil && i.pid != 0 {
+		i.host.signal(stat{pid: i.pid, start: i.start}, syscall.SIGKILL)
+	}
 	for _, f := range []*os.File{i.user, i.parent, i.pids, i.owners, i.net, i.hold} {
 		if f != nil {
 			f.Close()
@@ -126,8 +131,11 @@ var holder = [...]string{"sh", "-c", "echo; while read x; do :; done; kill -9 -1
 // startInit starts the init of the machine m in dir, with the network n, and
 // records it. Nothing joins it before its proxy is there.
 func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, error) {
-	i := &initProc{network: n.token(), exited: make(chan struct{})}
-	var err error
+	i := &initProc{host: p.host, network: n.token(), exited: make(chan struct{})}
+	self, err := p.host.stat(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
 	if i.uid, err = p.uidOf(dir, m.Incarnation); err != nil {
 		return nil, err
 	}
@@ -147,7 +155,7 @@ func (p *Provider) startInit(dir string, m sandbox.Ref, n *network) (*initProc, 
 		i.proxy, err = serveProxy(i.net, m, n.Rules, p.proxy)
 	}
 	if err == nil {
-		err = recordInit(dir, initRecord{PID: i.pid, Start: i.start, UID: i.uid, Boot: p.host.boot(), Network: i.network})
+		err = recordInit(dir, initRecord{PID: i.pid, Start: i.start, UID: i.uid, Host: self.pid, Since: self.start, Boot: p.host.boot(), Network: i.network})
 	}
 	if err != nil {
 		i.close()

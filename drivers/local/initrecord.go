@@ -17,15 +17,25 @@ type initRecord struct {
 	PID     int    `json:"pid"`
 	Start   uint64 `json:"start"`
 	UID     int    `json:"uid,omitempty"`
+	Host    int    `json:"host,omitempty"` // the process of the host that has started it, and when that was started itself
+	Since   uint64 `json:"since,omitempty"`
 	Boot    string `json:"boot"` // of the host, which starts its ids and times anew
 	Network string `json:"network,omitempty"`
 }
 
-// readInit finds the init that the machine in dir has, or nil.
+// readInit finds the init that the machine in dir has, or nil. One whose process of
+// the host has died, and which was kept from ending with that, is ended.
 func readInit(host procfs, dir string) (*initProc, error) {
-	i, err := recordedInit(host, dir)
-	if err != nil || i == nil || !i.alive(host) {
+	r, err := readInitRecord(host, dir)
+	if err != nil || r == nil {
 		return nil, err
+	}
+	i := r.proc()
+	if !i.alive(host) {
+		return nil, nil
+	}
+	if s, err := host.stat(r.Host); r.Host != 0 && (err != nil || s.start != r.Since || s.dead()) {
+		return nil, i.kill(host)
 	}
 	return i, nil
 }
@@ -33,6 +43,20 @@ func readInit(host procfs, dir string) (*initProc, error) {
 // recordedInit reads which process was the init of the machine in dir, the
 // latest it had since the host was started, or nil.
 func recordedInit(host procfs, dir string) (*initProc, error) {
+	r, err := readInitRecord(host, dir)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return r.proc(), nil
+}
+
+// proc is the process that r is of.
+func (r *initRecord) proc() *initProc {
+	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}
+}
+
+// readInitRecord reads the record of the machine in dir, nil where there is none since the host was started.
+func readInitRecord(host procfs, dir string) (*initRecord, error) {
 	b, err := os.ReadFile(filepath.Join(dir, initFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -44,7 +68,7 @@ func recordedInit(host procfs, dir string) (*initProc, error) {
 	if json.Unmarshal(b, &r) != nil || r.Boot != "" && r.Boot != host.boot() {
 		return nil, nil
 	}
-	return &initProc{pid: r.PID, start: r.Start, uid: r.UID, network: r.Network}, nil
+	return &r, nil
 }
 
 // spareSize is what the record of an init may take at most.

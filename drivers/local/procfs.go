@@ -54,6 +54,9 @@ const (
 	kernel     = 0x200000 // PF_KTHREAD: a thread of the kernel
 )
 
+// stopped is the state of a process that was stopped by a signal.
+const stopped = 'T'
+
 // dead reports whether the process has ended. One whose first thread has
 // ended looks like a zombie for as long as others run.
 func (s stat) dead() bool { return (s.state == 'Z' || s.state == 'X') && s.threads < 2 }
