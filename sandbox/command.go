@@ -73,7 +73,7 @@ type Limits struct {
 	UserProcesses int64
 }
 
-// LimitSet is a set of the fields of [Limits].
+// LimitSet is a set of the fields of [Limits], and of the limits in [Spec].
 type LimitSet uint8
 
 // The limits.
@@ -85,6 +85,7 @@ const (
 	LimitTreeMemory
 	LimitTreeProcesses
 	LimitUserProcesses
+	LimitMachineDisk
 )
 
 // CheckTag refuses, with ErrInvalid, what can't be a [Cmd].Tag. No tag can.
@@ -141,14 +142,25 @@ func CheckLimits(l Limits, held LimitSet) error {
 	return nil
 }
 
+// CheckSpec refuses the limits of s that are negative (ErrInvalid) or not in held (a [*LimitError]).
+func CheckSpec(s Spec, held LimitSet) error {
+	switch {
+	case s.MachineDisk < 0:
+		return fmt.Errorf("%w: Spec.MachineDisk must not be negative", ErrInvalid)
+	case s.MachineDisk > 0 && held&LimitMachineDisk == 0:
+		return &LimitError{Limit: "MachineDisk"}
+	}
+	return nil
+}
+
 // LimitError says that a provider can't hold a limit in the meaning it has. It
-// matches ErrUnsupported. Nothing was started.
+// matches ErrUnsupported. Nothing was started or made.
 type LimitError struct {
-	Limit string // the field of Limits
+	Limit string // the field of Limits, or of Spec
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%v: Limits.%s can't be held here", ErrUnsupported, e.Limit)
+	return fmt.Sprintf("%v: the limit %s can't be held here", ErrUnsupported, e.Limit)
 }
 
 func (e *LimitError) Unwrap() error { return ErrUnsupported }

@@ -70,6 +70,11 @@ type Spec struct {
 	Image string `json:"image,omitempty"`
 	// Env are variables, "NAME=value", that every process of the sandbox sees. No secrets.
 	Env []string `json:"env,omitempty"`
+	// MachineDisk is how many bytes the files of the machine may take in all,
+	// where it may write and whatever writes them; 0 = no limit. More can't be written. A provider that can't hold
+	// exactly this, which is in [Caps].Limits, refuses it with a [*LimitError]: the size of one file, or what
+	// goes through FS, is not the total of a machine.
+	MachineDisk int64 `json:"machineDisk,omitempty"`
 }
 
 // The labels every machine carries, so that a sweep can tell ours from others'.
@@ -151,7 +156,7 @@ type Caps struct {
 	BindsWorkdir bool
 	// Egress says whether the network can be restricted.
 	Egress Egress
-	// Limits are those of Cmd.Limits that the provider holds, each in the meaning that its field has.
+	// Limits are those of Cmd.Limits, and of Spec, that the provider holds, each in the meaning that its field has.
 	Limits LimitSet
 	// CreateHorizon is how long after it was sent a Create whose answer was
 	// lost may still make a machine. Zero means unknown and counts as [UnknownHorizon]; see [Immediate].

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,6 +58,19 @@ func BenchmarkExecUnconfined(b *testing.B) {
 	p := open(b, true)
 	ratio(b, runTrue(b, attach(b, p, create(b, p, "m-g1"))), func() {
 		_, err := exec.Command("true").CombinedOutput()
+		must(b, err)
+	})
+}
+
+// The same against os/exec that gives the program a session of its own too,
+// as every process of a machine has: for that the kernel makes a group of the scheduler, which a
+// busy host lets wait like everybody else.
+func BenchmarkExecSession(b *testing.B) {
+	p := open(b, true)
+	ratio(b, runTrue(b, attach(b, p, create(b, p, "m-g1"))), func() {
+		cmd := exec.Command("true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		_, err := cmd.CombinedOutput()
 		must(b, err)
 	})
 }

@@ -66,7 +66,8 @@
 // respect by SIGXCPU, and is killed a second later. UserProcesses is RLIMIT_NPROC, and held only where the
 // kernel counts the processes of each sandbox apart: confined, and not as root, whom it doesn't count.
 // What bounds a command with all it has started is held by a cgroup that it has for itself, where cgroups can be made;
-// see [Config].Cgroup. All others are refused. Unconfined, who has root's privileges can raise every one of them, and a
+// see [Config].Cgroup. All others are refused, and the bound of a machine's disk ([sandbox.Spec].MachineDisk) always: give the root
+// directory a file system of its own. Unconfined, who has root's privileges can raise every one of them, and a
 // program with privileges of its own, such as sudo, is not started with any.
 //
 // What a file was when it was read: its ETag is made of what the kernel keeps

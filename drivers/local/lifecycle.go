@@ -38,6 +38,9 @@ func (p *Provider) create(ctx context.Context, r sandbox.CreateRequest) (sandbox
 	if r.Spec.Image != "" {
 		return sandbox.Machine{}, fmt.Errorf("%w: Spec.Image: there are no images here", sandbox.ErrUnsupported)
 	}
+	if err := sandbox.CheckSpec(r.Spec, p.limits.held()); err != nil {
+		return sandbox.Machine{}, err
+	}
 	if err := checkEnv(r.Spec.Env); err != nil {
 		return sandbox.Machine{}, err
 	}

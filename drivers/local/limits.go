@@ -39,6 +39,7 @@ type mechanisms map[sandbox.LimitSet]mechanism
 // limit that only a mechanism of another meaning could hold is refused: what
 // counts a user's processes doesn't hold a tree's, nor the other way round, and
 // the sum of what processes may have each is not what they may have together.
+// Nothing holds a machine's disk: RLIMIT_FSIZE is of one file, and what FS counts leaves out what processes write.
 func decideLimits(m means) mechanisms {
 	by := mechanisms{}
 	if !m.holds {

@@ -19,6 +19,9 @@ func (s *Sandboxes) Create(ctx context.Context, r sandbox.CreateRequest) (sandbo
 	if err := ctx.Err(); err != nil {
 		return sandbox.Machine{}, fmt.Errorf("%w: machine %s: %w", sandbox.ErrNotSent, r.Name, context.Cause(ctx))
 	}
+	if err := sandbox.CheckSpec(r.Spec, 0); err != nil {
+		return sandbox.Machine{}, fmt.Errorf("%w: machine %s: %w", sandbox.ErrNotSent, r.Name, err)
+	}
 	if err := f.before(ctx); err != nil {
 		return sandbox.Machine{}, fmt.Errorf("memory: create machine %s: %w", r.Name, err)
 	}

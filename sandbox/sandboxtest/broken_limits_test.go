@@ -23,6 +23,12 @@ var brokenLimits = map[string]brokenProvider{
 			return p, nil
 		}
 	})},
+	"drops the bound of a disk": {"Limits/Disk", bounding(func(r *sandbox.CreateRequest, _ sandbox.Provider) { r.Spec.MachineDisk = 0 })},
+	"makes what it refuses": {"Limits/Disk", bounding(func(r *sandbox.CreateRequest, p sandbox.Provider) {
+		made := *r
+		made.Spec.MachineDisk = 0
+		p.Create(context.Background(), made)
+	})},
 	"runs what it refuses": {"Limits/Refused", handles(func(h *handle) {
 		h.start = func(ctx context.Context, c sandbox.Cmd) (sandbox.Process, error) {
 			p, refused := h.Sandbox.Start(ctx, c)
@@ -74,6 +80,18 @@ var brokenLimits = map[string]brokenProvider{
 	"forgets a tree's processors": {"Limits/TreeCPU", forgets(sandbox.LimitTreeCPU, func(c *sandbox.Cmd) { c.Limits.TreeCPU = 0 })},
 	"forgets the memory":          {"Limits/Memory", limited(func(c *sandbox.Cmd) { c.Limits.ProcessMemory = 0 })},
 	"forgets the size of files":   {"Limits/FileSize", limited(func(c *sandbox.Cmd) { c.Limits.ProcessFileSize = 0 })},
+}
+
+// bounding does something to a Create with a bound of the disk before it is one.
+func bounding(change func(*sandbox.CreateRequest, sandbox.Provider)) func(sandbox.Provider) *provider {
+	return func(p sandbox.Provider) *provider {
+		return &provider{Provider: p, create: func(ctx context.Context, r sandbox.CreateRequest) (sandbox.Machine, error) {
+			if r.Spec.MachineDisk > 0 {
+				change(&r, p)
+			}
+			return p.Create(ctx, r)
+		}}
+	}
 }
 
 // brokenTreeLimits are those that need a provider which holds TreeProcesses.

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,6 +64,33 @@ func (b *box) alone(n int, l sandbox.Limits, what string) {
 	}
 }
 
+// fills writes half of what may be written, and ends the check where twice as much can be: neither
+// through FS nor by a command.
+func (e *env) fills(b *box, most int) {
+	e.Helper()
+	piece := make([]byte, most/4)
+	for i := range piece {
+		piece[i] = byte(i * i >> 7) // or a file system that compresses has room for more
+	}
+	write := func(i int) error {
+		return sandbox.WriteFile(e.deadline(), b.FS(), fmt.Sprint(i), piece, nil)
+	}
+	e.ok(write(0), "write a quarter of what may be")
+	e.ok(write(1), "write half of what may be")
+	if e.opts.Shell != nil && e.opts.ProcessesSeeFiles {
+		if r := b.run(sandbox.Cmd{Argv: e.script(`for i in a b c d e f; do cat 0 >"$i" || exit 9; done`)}); r.exit.Code != 9 {
+			e.fatalf("a command writes twice as much as may be: %+v", r)
+		}
+		b.run(sandbox.Cmd{Argv: e.script("rm a b c d e f")})
+	}
+	for i := 2; i < 8; i++ {
+		if write(i) != nil {
+			return
+		}
+	}
+	e.fatalf("twice as much was written as may be")
+}
+
 var limitChecks = []check{
 	{"Caps", "Caps.Limits are the limits that are held, and no others", func(e *env) {
 		if got := e.Info().Caps.Limits; got != e.opts.Limits {
@@ -96,6 +124,31 @@ var limitChecks = []check{
 				e.fatalf("%s was refused, and the command ran", l.name)
 			}
 		}
+	}},
+	{"Disk", "a bound of a machine's disk is of all that is written there; where that is not held, Create refuses it by its name, with ErrNotSent, and makes nothing", func(e *env) {
+		const most = 8 << 20
+		r := e.request(e.newName())
+		r.Spec.MachineDisk = most
+		m, err := e.Create(e.deadline(), r)
+		if err == nil {
+			e.Cleanup(func() { e.Destroy(context.Background(), m.Ref) })
+		}
+		if e.opts.Limits&sandbox.LimitMachineDisk != 0 {
+			e.ok(err, "create")
+			e.fills(e.attach(m.Ref), most)
+			return
+		}
+		e.is(err, "create", sandbox.ErrUnsupported)
+		e.is(err, "create", sandbox.ErrNotSent)
+		if named := (*sandbox.LimitError)(nil); !errors.As(err, &named) || named.Limit != "MachineDisk" {
+			e.fatalf("error %v is no LimitError of MachineDisk", err)
+		}
+		if n := e.count(sandbox.Ref{Provider: e.Info().Provider, Name: r.Name, Host: e.Info().Host}); n != 0 {
+			e.fatalf("it was refused, and there are %d machines", n)
+		}
+		r.Spec.MachineDisk = -1
+		_, err = e.Create(e.deadline(), r)
+		e.is(err, "create with less than nothing", sandbox.ErrInvalid)
 	}},
 	{"Invalid", "a limit that is negative, and a processor time that is not whole seconds, is ErrInvalid and named", func(e *env) {
 		c := e.opts.Commands

@@ -50,7 +50,7 @@ type Options struct {
 	ProcessesSeeFiles bool
 	// Detached: processes can be Detached. Otherwise Start must answer ErrUnsupported to it.
 	Detached bool
-	// Limits are those of Cmd.Limits that are held, as the Caps say. All others must be refused by name.
+	// Limits are those of Cmd.Limits, and of Spec, that are held, as the Caps say. All others must be refused by name.
 	Limits sandbox.LimitSet
 	// Processes: the sandbox is a ProcessLister. Otherwise As must not find one.
 	Processes bool
