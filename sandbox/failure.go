@@ -119,6 +119,10 @@ func kinds() []kind {
 		{syscall.ENOSPC, changed("no_space")},
 		{syscall.EDQUOT, changed("quota")},
 		{syscall.EFBIG, no("too_large")},
+		{syscall.EMFILE, later("no_resources")}, // files, processes or memory of a host, which come free again
+		{syscall.ENFILE, later("no_resources")},
+		{syscall.EAGAIN, later("no_resources")},
+		{syscall.ENOMEM, later("no_resources")},
 
 		{ErrNotStarted, no("start_failed")},
 		{ErrEscapes, no("escapes_root")},

@@ -165,6 +165,37 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
+// Where this process has no more files, a start fails so that another is worth a try, and nothing is left of it.
+func TestStartsWithoutFiles(t *testing.T) {
+	p := testProvider(t, true)
+	h := testHandle(t, p)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	started := false
+	for free := 0; !started; free++ {
+		files := openFiles(t)
+		few := limit
+		few.Cur = uint64(files + free) // what is open has the lowest numbers, or else there is less
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		_, err := sandbox.Run(context.Background(), h, sandbox.Cmd{Argv: []string{"true"}}, nil, nil)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		if f := sandbox.Classify(err); err != nil && (f.Retry != sandbox.RetryYes || f.OutcomeUnknown) {
+			t.Errorf("with room for %d files: %v, which is %+v", free, err, f)
+		}
+		if started = err == nil; !started && free > 100 {
+			t.Fatalf("with room for %d files: %v", free, err)
+		}
+		eventually(t, "nothing is left of it", func() bool { return openFiles(t) <= files })
+	}
+}
+
 // A confined machine that is attached costs two files, and no process and no
 // goroutine, before something runs in it and again a while after.
 func TestAttachedIsIdle(t *testing.T) {

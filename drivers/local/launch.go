@@ -88,6 +88,16 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 	return stdio, nil
 }
 
+// passes reports whether a start has failed for what the host has no more of for now, so that another may not.
+func passes(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // launchPlain starts an ordinary process of the host, in a session of its own.
 func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio []*os.File) (func() (outcome, error), error) {
 	program, err := lookPath(argv[0], dir, cmp.Or(variable(env, "PATH"), defaultPath))
@@ -106,6 +116,9 @@ func (h *handle) launchPlain(p *process, argv, env []string, dir string, stdio [
 		} else {
 			proc, err = startHeld(program, argv, attr, func(pid int) error { return h.holdPlain(p, pid) }, func() error { return h.loosePlain(p) })
 		}
+	}
+	if passes(err) {
+		return nil, err
 	}
 	if err != nil {
 		if info, e := os.Stat(dir); e != nil {
