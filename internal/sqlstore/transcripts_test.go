@@ -156,6 +156,34 @@ func dump(t testing.TB, db *sqlite.DB) string {
 	return b.String()
 }
 
+// A fork that is deleted too is purged before what it reads: nothing is copied for it.
+func TestPurgeCopiesNothingForTheDeleted(t *testing.T) {
+	db, spy := spied(t, nil)
+	s := db.Transcripts()
+	planted(t, s, "source", 5)
+	if _, err := s.Fork(t.Context(), transcript.Fork{To: "fork", From: "source", At: transcript.After("a4"), ByReference: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []access.ConversationID{"source", "fork"} {
+		change(t, s, transcript.Change{Conversation: c, Status: transcript.Deleted})
+	}
+	spy.reset(nil, nil)
+	for n := 1; n > 0; {
+		var err error
+		if n, err = s.Purge(t.Context(), 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range spy.seen() {
+		if strings.HasPrefix(text, "INSERT") {
+			t.Errorf("it says %s", text)
+		}
+	}
+	if n := count(t, db, "SELECT count(*) FROM bunkroom_transcripts"); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
 // A fork by reference answers as it did at every step of the purge of what it
 // reads, and in every batch no more rows are touched than was said. Then it has
 // rows of its own, and nothing is left of its source. (cases 55, 59)
