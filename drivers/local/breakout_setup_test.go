@@ -26,8 +26,8 @@ func TestSetupCantBeEntered(t *testing.T) {
 	sb := attach(t, p, create(t, p, "m-g1"))
 	tool(t, sb)
 	watcher := start(t, sb, sandbox.Cmd{}, insideScript("setup"))
-	for range 50 {
-		sh(t, sb, "true")
+	for seen := ""; seen == ""; {
+		seen = sh(t, sb, "cat seen 2>/dev/null || true")
 	}
 	sh(t, sb, "touch stop")
 	wait(t, watcher)
@@ -37,7 +37,7 @@ func TestSetupCantBeEntered(t *testing.T) {
 	}
 	_, answer, _ := strings.Cut(out.String(), answerBegins)
 	answer, _, _ = strings.Cut(answer, answerEnds)
-	if !strings.HasPrefix(answer, "no, of ") || answer == "no, of 0" {
+	if answer != "no" {
 		t.Errorf("of what was set up meanwhile it enters: %s", answer)
 	}
 }
@@ -59,7 +59,10 @@ var setupTries = map[string]func(args ...string) string{
 		seen := map[string]bool{}
 		for {
 			if _, err := os.Stat("/workspace/stop"); err == nil {
-				return fmt.Sprintf("no, of %d", len(seen))
+				return "no"
+			}
+			if len(seen) >= 20 {
+				_ = os.WriteFile("/workspace/seen", []byte("enough"), 0o600)
 			}
 			processes, _ := filepath.Glob("/proc/[0-9]*")
 			for _, dir := range processes {
