@@ -16,8 +16,9 @@ import (
 type scripted struct {
 	sandbox.Sandbox
 	chunks []sandbox.Chunk
-	failed error // after them
-	lost   error // of Wait
+	failed error        // after them
+	exit   sandbox.Exit // of Wait
+	lost   error        // of Wait
 	closed bool
 }
 
@@ -44,7 +45,7 @@ func (p *scriptedProcess) Output(context.Context, int64) iter.Seq2[sandbox.Chunk
 }
 
 func (p *scriptedProcess) Wait(context.Context) (sandbox.Exit, error) {
-	return sandbox.Exit{Code: 7, Reason: sandbox.Exited}, p.of.lost
+	return p.of.exit, p.of.lost
 }
 
 func (p *scriptedProcess) Close() error { p.of.closed = true; return nil }
@@ -54,7 +55,7 @@ func (p *scriptedProcess) Close() error { p.of.closed = true; return nil }
 func TestCaptureKeepsBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 40).Draw(t, "limit")
-		var s scripted
+		s := scripted{exit: sandbox.Exit{Code: 7, Reason: sandbox.Exited}}
 		all := map[sandbox.Stream][]byte{}
 		next := byte(0)
 		for range rapid.IntRange(0, 12).Draw(t, "chunks") {

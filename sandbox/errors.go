@@ -31,6 +31,8 @@ var (
 	ErrNotStarted = access.NewSentinel("sandbox: process not started", 400, "not_started", "The command could not be started.")
 	// ErrLost: the outcome of a process can't be known any more. It may have run.
 	ErrLost = access.NewSentinel("sandbox: outcome lost", 502, "outcome_lost", "The command's outcome is not known.")
+	// ErrOutputLost: the command has run and how it ended is known, but some of what it wrote is missing.
+	ErrOutputLost = access.NewSentinel("sandbox: output lost", 502, "output_lost", "Some of the command's output is missing.")
 	// ErrEscapes: the path leads out of the sandbox's files.
 	ErrEscapes = access.NewSentinel("sandbox: path escapes", 400, "path_escapes", "The path leads out of the sandbox.")
 	// ErrIsDir: the path is a directory.

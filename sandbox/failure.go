@@ -111,6 +111,7 @@ func kinds() []kind {
 		{ErrEnded, changed("sandbox_ended")},
 		{ErrWorking, changed("sandbox_busy")},
 		{ErrNotAllowed, changed("transition_conflict")},
+		{ErrOutputLost, no("output_lost")},
 		{ErrNoProcess, no("process_gone")},
 		{ErrPrecondition, changed("precondition")},
 		{ErrTooManyWatches, changed("too_many_watches")},

@@ -53,6 +53,7 @@ func ownErrors() map[string]failure {
 		"ErrNotEmpty":       row(sandbox.ErrNotEmpty, "not_empty", no),
 		"ErrNotLink":        row(sandbox.ErrNotLink, "not_link", no),
 		"ErrPrecondition":   row(sandbox.ErrPrecondition, "precondition", changed),
+		"ErrOutputLost":     row(sandbox.ErrOutputLost, "output_lost", no),
 		"ErrNoProcess":      row(sandbox.ErrNoProcess, "process_gone", no),
 		"ErrCrossDevice":    row(sandbox.ErrCrossDevice, "cross_device", no),
 		"ErrNotAllowed":     row(sandbox.ErrNotAllowed, "transition_conflict", changed),

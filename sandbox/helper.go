@@ -3,26 +3,32 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 )
 
 // Run starts a command, copies its output to the writers as it comes (a nil
-// writer drops it), and returns how it ended. Output that was dropped because
-// the writers were too slow is not reported; read [Process.Output] where that matters.
+// writer drops it), and returns how it ended.
+//
+// ErrOutputLost: the command has ended as Exit says, but of what it wrote to a writer some is missing, for
+// it came faster than the writers took it, or than this process came to read: a sandbox keeps Cmd.OutputLimit
+// of what nobody has read yet. With any other error it is not known how it ended, or it was not started.
 func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit, error) {
 	p, err := sb.Start(ctx, c)
 	if err != nil {
 		return Exit{}, err
 	}
 	defer p.Close()
+	var out, errs int64
 	for chunk, err := range LentOutput(ctx, p, 0) {
 		if err != nil {
 			return Exit{}, err
 		}
-		w := stdout
+		w, wrote := stdout, &out
 		if chunk.Stream == Stderr {
-			w = stderr
+			w, wrote = stderr, &errs
 		}
+		*wrote += int64(len(chunk.Data))
 		if w == nil {
 			continue
 		}
@@ -30,7 +36,21 @@ func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit
 			return Exit{}, err
 		}
 	}
-	return p.Wait(ctx)
+	exit, err := p.Wait(ctx)
+	if err != nil {
+		return exit, err
+	}
+	var lost int64
+	if stdout != nil {
+		lost += exit.Stdout - out
+	}
+	if stderr != nil {
+		lost += exit.Stderr - errs
+	}
+	if lost > 0 {
+		return exit, fmt.Errorf("%w: %d bytes", ErrOutputLost, lost)
+	}
+	return exit, nil
 }
 
 // ReadFile reads a whole file. A reader that has a method Len() int, as of package

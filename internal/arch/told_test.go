@@ -117,6 +117,7 @@ var refusals = map[string]told{
 	"sandbox.ErrWrongHost":      {state, []string{"421 wrong_host"}},
 	"sandbox.LimitError":        {input, []string{"501 limit_unsupported"}},
 	"sandbox.ErrNoProcess":      {lacks, []string{"404 not_found"}},
+	"sandbox.ErrOutputLost":     {fault, []string{"502 output_lost"}},
 	"sandbox.ErrPrecondition":   {state, []string{"412 precondition_failed"}},
 	"sandbox.LostError":         {state, []string{"409 lost"}},
 	"sandbox.TarLimitError":     {input, []string{"413 archive_too_large"}},
