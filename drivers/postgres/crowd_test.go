@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/bunkroom/bunkroom/drivers/postgres"
 	"github.com/bunkroom/bunkroom/session/transcript"
@@ -235,6 +236,44 @@ func TestCrowdLosesAReply(t *testing.T) {
 		}
 	}
 	q.holds(2, "x", "y", "z", "a", "b", "c")
+}
+
+// Whose context ends while they go along hears so once it is known that nothing of them was
+// written, however long the others have to wait then.
+func TestCrowdLetsGoOfWhoIsTooLate(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.db.SQL().SetMaxOpenConns(2)
+	tx, err := q.db.SQL().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM bunkroom_transcripts WHERE conversation = 'chat' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	q.connecting(func() { q.says("gives up") })
+	q.says("has the turn", "is too late", "goes along")
+	q.connecting(q.ends["gives up"])
+	q.free()
+	for waiting := 0; waiting == 0; {
+		if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.ends["is too late"]()
+	select {
+	case err := <-q.errs["is too late"]:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("whose context has ended waits for the lock of somebody else")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	q.is(nil, "has the turn", "goes along")
+	q.holds(2, "has the turn", "goes along")
 }
 
 // as reports whether an error is of a type.

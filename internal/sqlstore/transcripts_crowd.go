@@ -28,7 +28,8 @@ type guest struct {
 	*appending
 	told  chan told // holds one
 	state guestState
-	alone bool // it was refused along with others, who may be to blame
+	alone bool  // it was refused along with others, who may be to blame
+	ended error // that of its context, where that has ended too late to leave
 }
 
 type guestState int
@@ -80,7 +81,9 @@ func (c *crowds) enter(ctx context.Context, g *guest) told {
 		all.waiting = slices.DeleteFunc(all.waiting, func(other *guest) bool { return other == g })
 	}
 	late := g.state == sent
-	if !late {
+	if late {
+		g.ended = ctx.Err()
+	} else {
 		g.state = left
 	}
 	c.mu.Unlock()
@@ -142,11 +145,16 @@ func (c *crowds) send(guests []*guest) bool {
 	return true
 }
 
-// back has them wait again, before all others: nothing has become of them.
+// back has them wait again, before all others: nothing has become of them. Whose context has ended meanwhile waits no more.
 func (c *crowds) back(conversation access.ConversationID, guests []*guest, alone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	guests = slices.DeleteFunc(guests, func(g *guest) bool { return g.state == left })
+	guests = slices.DeleteFunc(guests, func(g *guest) bool {
+		if g.ended != nil {
+			g.told <- told{err: g.ended}
+		}
+		return g.state == left || g.ended != nil
+	})
 	for _, g := range guests {
 		g.state, g.alone = queued, alone
 	}
