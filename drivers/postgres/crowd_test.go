@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -274,6 +275,24 @@ func TestCrowdLetsGoOfWhoIsTooLate(t *testing.T) {
 	}
 	q.is(nil, "has the turn", "goes along")
 	q.holds(2, "has the turn", "goes along")
+}
+
+// What the database can't take of one costs the others nothing either.
+func TestCrowdDoesNotFailForOne(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("gives up") })
+	dear, dearest := remark("a"), remark("too dear")
+	dear.Usage.Input, dearest.Usage.Input = 1, math.MaxInt64
+	q.comes("a", transcript.Change{Append: []transcript.NewEntry{dear}})
+	q.comes("too dear", transcript.Change{Append: []transcript.NewEntry{dearest}})
+	q.says("b")
+	q.connecting(q.ends["gives up"])
+	q.free()
+	q.is(nil, "a", "b")
+	if err := <-q.errs["too dear"]; err == nil || errors.Is(err, transcript.ErrUnknown) {
+		t.Errorf("what no sum can hold: got %v", err)
+	}
+	q.holds(2, "a", "b")
 }
 
 // as reports whether an error is of a type.

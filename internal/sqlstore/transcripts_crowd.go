@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/bunkroom/bunkroom/access"
+	"github.com/bunkroom/bunkroom/session"
 	"github.com/bunkroom/bunkroom/session/transcript"
 )
 
@@ -187,7 +188,7 @@ func (s transcripts) appendInTurn(ctx context.Context, g *guest) (transcript.Com
 			if !gone {
 				return transcript.Committed{}, s.said(err)
 			}
-		case errors.Is(err, errRefused), s.store.taken(err): // by what one of them asks for, and it is not known which
+		case !errors.Is(err, session.ErrUnknown): // nothing was written, perhaps for what one of them asks for, and it is not known which
 			crowds.back(conversation, guests, true)
 			return s.append(ctx, g.appending)
 		default:
