@@ -239,6 +239,33 @@ func TestCrowdLosesAReply(t *testing.T) {
 	q.holds(2, "x", "y", "z", "a", "b", "c")
 }
 
+// troubled is a context whose error can't be had.
+type troubled struct{ queueing }
+
+func (troubled) Err() error { panic("no error can be had") }
+
+// Where who has the turn panics, those who go along go on waiting, and come later.
+func TestCrowdOutlivesAPanic(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("gives up") })
+	waits := troubled{queueing{t.Context(), new(sync.Once), make(chan struct{})}}
+	panicked := make(chan any, 1)
+	go func() {
+		defer func() { panicked <- recover() }()
+		_, err := q.db.Transcripts().Commit(waits, transcript.Change{Conversation: "chat", Append: []transcript.NewEntry{remark("panics")}})
+		t.Errorf("it has not panicked: %v", err)
+	}()
+	<-waits.here
+	q.says("goes along", "goes too")
+	q.ends["gives up"]()
+	if <-panicked == nil {
+		t.Fatal("it has not panicked")
+	}
+	q.free()
+	q.is(nil, "goes along", "goes too")
+	q.holds(1, "goes along", "goes too")
+}
+
 // Whose context ends while they go along hears so once it is known that nothing of them was
 // written, however long the others have to wait then.
 func TestCrowdLetsGoOfWhoIsTooLate(t *testing.T) {

@@ -166,17 +166,31 @@ func (c *crowds) back(conversation access.ConversationID, guests []*guest, alone
 // appendInTurn is append for who has the turn, and for whoever goes along.
 func (s transcripts) appendInTurn(ctx context.Context, g *guest) (transcript.Committed, error) {
 	crowds, conversation := &s.store.crowds, g.Conversation
+	var guests []*guest
+	var asked, gone, panics bool
+	defer func() { // whoever goes along with a panic is not to wait for ever
+		switch {
+		case !panics:
+		case !asked, gone:
+			crowds.back(conversation, guests, false)
+		default:
+			for _, other := range guests {
+				other.told <- told{err: s.said(session.ErrUnknown)}
+			}
+		}
+	}()
 	for {
-		guests := crowds.along(g)
+		guests, asked, gone = crowds.along(g), false, false
 		if len(guests) == 0 {
 			return s.append(ctx, g.appending)
 		}
+		panics = true
 		whole := together(append([]*guest{g}, guests...))
-		asked, gone := false, false
 		t, err := s.appendAlone(ctx, whole, func() bool {
 			asked, gone = true, !crowds.send(guests)
 			return !gone
 		})
+		panics = false
 		switch {
 		case err == nil:
 			for i, other := range guests {
