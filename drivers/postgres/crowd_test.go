@@ -304,6 +304,23 @@ func TestCrowdLetsGoOfWhoIsTooLate(t *testing.T) {
 	q.holds(2, "has the turn", "goes along")
 }
 
+// Whoever has given up may do as they like with what they have given.
+func TestCrowdReadsNothingOfWhoHasLeft(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	q.connecting(func() { q.says("gives up") })
+	q.says("has the turn")
+	given := []transcript.NewEntry{remark("goes along")}
+	q.comes("goes along", transcript.Change{Append: given})
+	q.ends["gives up"]()
+	time.Sleep(50 * time.Millisecond) // for the detector of races nobody has waited for whoever reads it meanwhile
+	q.ends["goes along"]()
+	q.is(context.Canceled, "goes along")
+	given[0] = remark("another")
+	q.free()
+	q.is(nil, "has the turn")
+	q.holds(1, "has the turn")
+}
+
 // What the database can't take of one costs the others nothing either.
 func TestCrowdDoesNotFailForOne(t *testing.T) {
 	q := newQueue(t, migrated(t))

@@ -220,8 +220,8 @@ func together(guests []*guest) *appending {
 	c := transcript.Change{Conversation: first.Conversation, Fence: first.Fence, MaxBytes: first.MaxBytes}
 	var sealed []transcript.Sealed
 	for _, g := range guests {
-		c.Append = append(c.Append, g.Append...)
-		sealed = append(sealed, g.entries[0].Sealed)
+		e := &g.entries[0] // Append is the caller's, who may be gone
+		c.Append, sealed = append(c.Append, e.NewEntry), append(sealed, e.Sealed)
 	}
 	a := newAppending(c, sealed)
 	a.several = true
