@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -139,6 +140,68 @@ func TestCrowdAppendsTogether(t *testing.T) {
 	q.free()
 	q.is(nil, all...)
 	q.holds(3, all...)
+}
+
+// Each is answered as it was after its own entry, and written as if it had come by itself.
+func TestCrowdAnswersEach(t *testing.T) {
+	q := newQueue(t, migrated(t))
+	var all []transcript.NewEntry
+	for i := range 7 {
+		e := remark(transcript.EntryID(fmt.Sprint("entry ", i)))
+		e.Parts = []transcript.Part{transcript.TextPart(strings.Repeat("so I say ", i+1))}
+		e.Usage = transcript.Usage{Input: int64(i + 1), Output: int64(10 * i), CostMicros: int64(100 * i * i)}
+		if i%3 == 1 {
+			e.Kind = transcript.KindAssistant
+			for n := range i {
+				call := transcript.Call{ID: transcript.CallID(fmt.Sprint("call ", n)), Name: "look", Arguments: []byte("{}")}
+				if n == 0 {
+					call.Status, call.Result = transcript.CallSucceeded, []byte(`"seen"`)
+				}
+				e.Parts = append(e.Parts, transcript.Part{Type: transcript.PartCall, Call: &call})
+			}
+		}
+		all = append(all, e)
+	}
+	q.connecting(func() { q.says("gives up") })
+	for _, e := range all {
+		q.comes(e.ID, transcript.Change{Append: []transcript.NewEntry{e}})
+	}
+	q.connecting(q.ends["gives up"])
+	q.free()
+	if _, err := q.db.Transcripts().Create(t.Context(), "one by one"); err != nil {
+		t.Fatal(err)
+	}
+	same := func(done transcript.Committed) string {
+		done.Transcript.Conversation, done.Transcript.CreatedAt, done.Transcript.UpdatedAt = "", time.Time{}, time.Time{}
+		return fmt.Sprintf("%+v", done)
+	}
+	for _, e := range append([]transcript.NewEntry{remark("root")}, all...) {
+		want, err := q.db.Transcripts().Commit(t.Context(), transcript.Change{Conversation: "one by one", Append: []transcript.NewEntry{e}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.ID == "root" {
+			continue
+		}
+		q.is(nil, e.ID)
+		if got := <-q.told[e.ID]; same(got) != same(want) {
+			t.Errorf("%s: answered\n%s, want\n%s", e.ID, same(got), same(want))
+		}
+	}
+	for _, columns := range []string{
+		"e.seq, e.id, e.branch, e.depth, e.parent, e.kind, e.hash, e.bytes, e.calls, e.input, e.output, e.cost, e.preview, e.body FROM bunkroom_transcript_entries AS e",
+		"e.seq, e.call_id, e.status, e.settled_at, e.result FROM bunkroom_transcript_calls AS e",
+	} {
+		if n := count(t, q.db, "SELECT count(*) FROM (SELECT "+columns+" GROUP BY "+columns[:strings.Index(columns, " FROM")]+" HAVING count(*) <> 2) AS x"); n != 0 {
+			t.Errorf("%d rows are not as those that came one by one: %s", n, columns)
+		}
+	}
+	if n := count(t, q.db, "SELECT count(DISTINCT open_calls) FROM bunkroom_transcripts"); n != 1 {
+		t.Errorf("of calls %d different numbers are open", n)
+	}
+	if n := count(t, q.db, "SELECT count(DISTINCT e.xmin::text) FROM bunkroom_transcript_entries AS e JOIN bunkroom_transcripts AS t ON t.tree = e.tree WHERE t.conversation = 'chat'"); n != 2 {
+		t.Errorf("it was written in %d transactions, want 2", n)
+	}
 }
 
 // What asks for more than to come at the end goes by itself, and when its turn has come.
