@@ -145,7 +145,8 @@ func (w *Work) Conversation() ConversationID { return w.conversation }
 func (w *Work) Context() context.Context { return w.ctx }
 
 // Sandbox is the session's sandbox, for as long as the work lasts: afterwards
-// everything had through it returns sandbox.ErrClosed; of processes only how they have ended can be had then. Those started
+// everything had through it returns sandbox.ErrClosed. What was started through it can still be asked how it ended, and what
+// ends with the work what it wrote until then. Processes started
 // through it see the variables of this work, such as where the agent's folder is.
 // What is listed are the processes of all that works in the session, of whichever conversation or shell: a
 // terminal that is Detached can be left, and taken up again through another work.

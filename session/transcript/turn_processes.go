@@ -47,13 +47,21 @@ func (s turnSandbox) Start(ctx context.Context, c sandbox.Cmd) (sandbox.Process,
 	return turnStart(ctx, s.turn, c, s.Sandbox.Start)
 }
 
-// turnStart has start start what the turn is to start, as long as that lasts.
-func turnStart[P any](ctx context.Context, t *Turn, c sandbox.Cmd, start func(context.Context, sandbox.Cmd) (P, error)) (p P, err error) {
+// acts is nil while the turn may act.
+func (t *Turn) acts() error {
 	if err := t.mayAct(); err != nil {
-		return p, err
+		return err
 	}
 	if cause := context.Cause(t.ctx); cause != nil {
-		return p, fmt.Errorf("transcript: %s: turn %d: %w", t.conversation, t.fence, cause)
+		return fmt.Errorf("transcript: %s: turn %d: %w", t.conversation, t.fence, cause)
+	}
+	return nil
+}
+
+// turnStart has start start what the turn is to start, as long as that lasts.
+func turnStart[P any](ctx context.Context, t *Turn, c sandbox.Cmd, start func(context.Context, sandbox.Cmd) (P, error)) (p P, err error) {
+	if err := t.acts(); err != nil {
+		return p, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
@@ -75,7 +83,11 @@ func (s turnSandbox) As(target any) bool {
 	case *sandbox.Watcher:
 		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.ProcessLister:
-		return sandbox.PassOn(s.Sandbox, t)
+		of, has := sandbox.As[sandbox.ProcessLister](s.Sandbox)
+		if has {
+			*t = turnLister{of, s.turn}
+		}
+		return has
 	case *sandbox.TerminalStarter:
 		of, has := sandbox.As[sandbox.TerminalStarter](s.Sandbox)
 		if has {
@@ -95,4 +107,30 @@ func (s turnTerminals) StartTerminal(ctx context.Context, c sandbox.Cmd, size sa
 	return turnStart(ctx, s.turn, c, func(ctx context.Context, c sandbox.Cmd) (sandbox.Terminal, error) {
 		return s.of.StartTerminal(ctx, c, size)
 	})
+}
+
+// turnLister finds processes, and has what is on a terminal typed to while the turn may act: who types may start anything.
+type turnLister struct {
+	sandbox.ProcessLister
+	turn *Turn
+}
+
+func (s turnLister) Process(ctx context.Context, id string) (sandbox.Process, error) {
+	p, err := s.ProcessLister.Process(ctx, id)
+	if t, is := p.(sandbox.Terminal); is && err == nil {
+		return turnTerminal{t, s.turn}, nil
+	}
+	return p, err
+}
+
+type turnTerminal struct {
+	sandbox.Terminal
+	turn *Turn
+}
+
+func (t turnTerminal) Write(b []byte) (int, error) {
+	if err := t.turn.acts(); err != nil {
+		return 0, err
+	}
+	return t.Terminal.Write(b)
 }

@@ -153,6 +153,22 @@ func TestTerminalIsTakenUp(t *testing.T) {
 		t.Fatalf("with the shell it has ended: %+v", exit)
 	}
 
+	shared := open(session.WorkRequest{Session: room.ID})
+	own, err := terminals(t, shared.Sandbox()).StartTerminal(t.Context(), sandbox.Cmd{Argv: []string{"cat"}}, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds, _ := sandbox.As[sandbox.ProcessLister](turn.Sandbox(agents.Sandbox()))
+	p, err = finds.Process(t.Context(), own.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := p.(sandbox.Terminal)
+	if _, err := taken.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, own, "hello\r\nhello\r\n")
+
 	clock.Step(turnLease)
 	next, err := h.runner(ends).Begin(t.Context(), v.ID)
 	if err != nil {
@@ -163,6 +179,11 @@ func TestTerminalIsTakenUp(t *testing.T) {
 	}
 	if _, err := terminals(t, turn.Sandbox(agents.Sandbox())).StartTerminal(t.Context(), script, size); err == nil {
 		t.Error("the old turn starts another")
+	}
+	for what, of := range map[string]sandbox.Terminal{"its own": left, "what it has taken up": taken} {
+		if _, err := of.Write([]byte("rm *\n")); err == nil {
+			t.Errorf("the old turn types to %s", what)
+		}
 	}
 	_, _ = turn.Close(t.Context(), nil)
 	closeTurn(t, next)
