@@ -33,9 +33,11 @@ func (h *handle) launch(ctx context.Context, p *process, c sandbox.Cmd, dir stri
 	}
 	var wait func() (outcome, error)
 	if h.p.confined {
+		p.collect()
 		wait, err = h.launchConfined(ctx, p, argv, env, dir, stdio, script)
 	} else {
 		wait, err = h.launchPlain(p, argv, env, dir, stdio)
+		p.collect() // only now: it has its own processor to begin on
 	}
 	for _, f := range stdio {
 		f.Close()
@@ -59,6 +61,7 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 			for _, f := range stdio {
 				f.Close()
 			}
+			p.collect()
 			p.disconnect()
 		}
 	}()
@@ -83,7 +86,6 @@ func (h *handle) connect(p *process, c sandbox.Cmd) (stdio []*os.File, err error
 		}
 		stdio = append(stdio, w)
 		p.pipes = append(p.pipes, pipe)
-		go pipe.copy(&p.out)
 	}
 	return stdio, nil
 }

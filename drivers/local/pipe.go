@@ -134,6 +134,13 @@ func (p *pipe) close() {
 	p.r.Close()
 }
 
+// collect begins to copy what comes through the pipes.
+func (p *process) collect() {
+	for _, pipe := range p.pipes {
+		go pipe.copy(&p.out)
+	}
+}
+
 // feed copies r to the input of the process. It can't be made to return while
 // a Read of r doesn't.
 func (p *process) feed(r io.Reader) {

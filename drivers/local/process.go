@@ -108,6 +108,7 @@ func (p *process) supervise(wait func() (outcome, error)) {
 	p.untimed()
 	p.unplug()
 	p.dropScript()
+	alone := p.alone() // while the last of the output comes
 	p.drain()
 	p.disconnect()
 	if p.err != nil {
@@ -115,17 +116,20 @@ func (p *process) supervise(wait func() (outcome, error)) {
 	} else {
 		p.exit.Stdout, p.exit.Stderr = p.out.totals()
 	}
-	p.settle()
+	p.settle(alone)
 	p.machine.hasEnded(p)
 	close(p.done)
 	p.out.finish(p.err) // last, so that whoever has read to the end need not wait
 }
 
+// alone reports whether nothing that the process has started lives, once it has ended: then nothing will.
+func (p *process) alone() bool { return len(p.kin.living()) == 0 }
+
 // settle finds out whether the process has left anything that must still be stopped.
-func (p *process) settle() {
+func (p *process) settle(alone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped == nil && len(p.kin.living()) == 0 {
+	if p.stopped == nil && (alone || len(p.kin.living()) == 0) {
 		p.stopped = make(chan struct{})
 		close(p.stopped)
 		p.over()

@@ -122,7 +122,6 @@ func (p *process) connectTerminal() (theirs *os.File, err error) {
 	}
 	screen := newPipe(p.tty, sandbox.Stdout)
 	p.pipes = append(p.pipes, screen)
-	go screen.copy(&p.out)
 	return os.NewFile(uintptr(fd), "terminal"), nil
 }
 
