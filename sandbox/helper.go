@@ -11,8 +11,8 @@ import (
 // writer drops it), and returns how it ended.
 //
 // ErrOutputLost: the command has ended as Exit says, but of what it wrote to a writer some is missing, for
-// it came faster than the writers took it, or than this process came to read: a sandbox keeps Cmd.OutputLimit
-// of what nobody has read yet. With any other error it is not known how it ended, or it was not started.
+// it came faster than the writers took it, and the sandbox keeps Cmd.OutputLimit of what nobody has read
+// yet: see [OutputLender]. With any other error it is not known how it ended, or it was not started.
 func Run(ctx context.Context, sb Sandbox, c Cmd, stdout, stderr io.Writer) (Exit, error) {
 	p, err := sb.Start(ctx, c)
 	if err != nil {

@@ -32,6 +32,8 @@ type Process interface {
 type OutputLender interface {
 	// LendOutput is [Process.Output], but the Data of a Chunk is only lent: until the next step of the
 	// iteration, or its end, it stays as it is, and it must be neither changed nor kept for longer.
+	// A provider may have the process wait for who is lent its output and reads on, so that nothing is
+	// lost to them, but for no more than a second for one who doesn't.
 	LendOutput(ctx context.Context, from int64) iter.Seq2[Chunk, error]
 }
 

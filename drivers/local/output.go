@@ -29,8 +29,9 @@ type output struct {
 	err     error // why it ended, if that is not known to be the process's own end
 	changed chan struct{}
 
-	waits *reading // one that waits for changed, and could read a pipe itself
-	turn           // who does
+	waits  *reading // one that waits for changed, and could read a pipe itself
+	turn            // who does
+	waited          // for whom
 }
 
 type run struct {
@@ -48,6 +49,16 @@ func (o *output) write(stream sandbox.Stream, p []byte) {
 		p = p[n:]
 	}
 	o.tell(nil, false)
+}
+
+// take is fill for who can wait: where it has to, it does nothing and returns what is closed once it need not.
+func (o *output) take(stream sandbox.Stream, read func(free []byte) (int, error)) (n int, err error, room <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if room = o.full(); room == nil {
+		n, err = o.fillLocked(stream, read)
+	}
+	return n, err, room
 }
 
 // fill lets read, which must not block, put what there is where it is to be

@@ -23,12 +23,13 @@ type pipe struct {
 	stream  sandbox.Stream
 	back    chan struct{} // a reader that has read in place of copy gives it back to that
 	closing atomic.Bool
+	shut    chan struct{} // closed with closing
 	wide    bool          // it was made to hold more
 	ended   chan struct{} // closed when nothing is read any more
 }
 
 func newPipe(r *os.File, stream sandbox.Stream) *pipe {
-	return &pipe{r: r, stream: stream, back: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &pipe{r: r, stream: stream, back: make(chan struct{}, 1), shut: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // openPipe returns our end, and the end for the process.
@@ -78,8 +79,13 @@ func (p *pipe) copy(out *output) {
 	news := 0
 	for over := false; err == nil && !over; {
 		taken := false
+		var room <-chan struct{}
 		err = p.raw.Read(func(uintptr) bool {
-			n, err := out.fill(p.stream, p.read)
+			var n int
+			var err error
+			if n, err, room = out.take(p.stream, p.read); room != nil {
+				return true
+			}
 			news += max(n, 0)
 			over = isEnd(n, err)
 			if news > 0 && (n <= 0 || news >= untold) {
@@ -88,6 +94,11 @@ func (p *pipe) copy(out *output) {
 			}
 			return taken || err != syscall.EAGAIN
 		})
+		if room != nil {
+			out.tell(p, false)
+			news = 0
+			out.await(room, p)
+		}
 		if taken {
 			<-p.back
 			p.patience()
@@ -128,7 +139,9 @@ func (p *pipe) patience() {
 
 // close ends the reading, whoever still holds the other end, and waits for that.
 func (p *pipe) close() {
-	p.closing.Store(true)
+	if p.closing.CompareAndSwap(false, true) {
+		close(p.shut)
+	}
 	p.hurry()
 	<-p.ended
 	p.r.Close()

@@ -69,6 +69,9 @@ func (r *reading) next() (c sandbox.Chunk, wait <-chan struct{}, pipe *pipe, err
 	o := r.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if r.lends && o.lender == nil {
+		o.lends(r, r.off)
+	}
 	switch {
 	case r.off < o.end:
 		r.leave()
@@ -104,6 +107,7 @@ func (r *reading) chunk() (c sandbox.Chunk) {
 	if r.lends {
 		r.lent = append(r.lent[:0], piece(o.ring, off, min(end, off+readSize))...)
 		c.Data = r.lent
+		o.lends(r, off+int64(len(c.Data)))
 	} else {
 		c.Data = bytes.Clone(piece(o.ring, off, min(end, off+chunkSize)))
 	}

@@ -145,6 +145,7 @@ func (r *reading) end() {
 	if o.waits == r {
 		o.waits = nil
 	}
+	o.forsakes(r)
 	if o.reader == r {
 		o.giveBack()
 	}
