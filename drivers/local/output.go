@@ -52,13 +52,13 @@ func (o *output) write(stream sandbox.Stream, p []byte) {
 }
 
 // take is fill for who can wait: where it has to, it does nothing and returns what is closed once it need not.
-func (o *output) take(stream sandbox.Stream, read func(free []byte) (int, error)) (n int, err error, room <-chan struct{}) {
+func (o *output) take(stream sandbox.Stream, read func(free []byte) (int, error)) (n int, room <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if room = o.full(); room == nil {
 		n, err = o.fillLocked(stream, read)
 	}
-	return n, err, room
+	return n, room, err
 }
 
 // fill lets read, which must not block, put what there is where it is to be

@@ -83,7 +83,7 @@ func (p *pipe) copy(out *output) {
 		err = p.raw.Read(func(uintptr) bool {
 			var n int
 			var err error
-			if n, err, room = out.take(p.stream, p.read); room != nil {
+			if n, room, err = out.take(p.stream, p.read); room != nil {
 				return true
 			}
 			news += max(n, 0)
