@@ -29,6 +29,20 @@ func PassOn[T any](v any, power *T) bool {
 	return has
 }
 
+// PassOnFiles is PassOn for the powers that are about files alone: [Symlinker], [AttrSetter] and
+// [Watcher]. What else target may be is not passed on.
+func PassOnFiles(v, target any) bool {
+	switch t := target.(type) {
+	case *Symlinker:
+		return PassOn(v, t)
+	case *AttrSetter:
+		return PassOn(v, t)
+	case *Watcher:
+		return PassOn(v, t)
+	}
+	return false
+}
+
 // Binder makes a directory of this host appear in the sandbox.
 type Binder interface {
 	// Bind makes hostDir appear at the absolute path at, for processes that

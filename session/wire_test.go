@@ -346,12 +346,6 @@ func (s *wiredSandbox) As(target any) bool {
 	switch t := target.(type) {
 	case *sandbox.Binder:
 		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.Symlinker:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.AttrSetter:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.Watcher:
-		return sandbox.PassOn(s.Sandbox, t)
 	}
-	return false
+	return sandbox.PassOnFiles(s.Sandbox, target)
 }

@@ -56,12 +56,6 @@ func (s workSandbox) starts(c *sandbox.Cmd) error {
 // the sandbox is not: that is the Runner's.
 func (s workSandbox) As(target any) bool {
 	switch t := target.(type) {
-	case *sandbox.Symlinker:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.AttrSetter:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.Watcher:
-		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.ProcessLister:
 		of, has := sandbox.As[sandbox.ProcessLister](s.Sandbox)
 		if has {
@@ -75,7 +69,7 @@ func (s workSandbox) As(target any) bool {
 		}
 		return has
 	}
-	return false
+	return sandbox.PassOnFiles(s.Sandbox, target)
 }
 
 // workTerminals starts programs on terminals, as Start does without one.

@@ -76,12 +76,6 @@ func turnStart[P any](ctx context.Context, t *Turn, c sandbox.Cmd, start func(co
 // As passes on the powers that start nothing, and has terminals start as processes do.
 func (s turnSandbox) As(target any) bool {
 	switch t := target.(type) {
-	case *sandbox.Symlinker:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.AttrSetter:
-		return sandbox.PassOn(s.Sandbox, t)
-	case *sandbox.Watcher:
-		return sandbox.PassOn(s.Sandbox, t)
 	case *sandbox.ProcessLister:
 		of, has := sandbox.As[sandbox.ProcessLister](s.Sandbox)
 		if has {
@@ -95,7 +89,7 @@ func (s turnSandbox) As(target any) bool {
 		}
 		return has
 	}
-	return false
+	return sandbox.PassOnFiles(s.Sandbox, target)
 }
 
 type turnTerminals struct {

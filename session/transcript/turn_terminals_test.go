@@ -66,33 +66,13 @@ func TestTerminalIsTakenUp(t *testing.T) {
 	clock := sessiontest.NewClock()
 	h := newHost(t, &memory.Options{Now: clock.Now})
 	s := h.sessions(machines)
-	room, v, err := s.Spawn(t.Context(), ann, session.Spawn{Conversation: "0199aaaa-0000-7000-8000-00000000000a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := s.End(context.Background(), ann, room.ID); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := h.db.Transcripts().Create(t.Context(), v.ID); err != nil {
-		t.Fatal(err)
-	}
+	room, v := h.spawned(t, s)
 	ends := func(c *transcript.TurnsConfig) { c.EndProcesses = s.EndTurns }
 	turn, err := h.runner(ends).Begin(t.Context(), v.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(q session.WorkRequest) *session.Work {
-		t.Helper()
-		q.Ensure = true
-		w, err := s.Open(context.Background(), ann, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { w.Close(context.Background()) })
-		return w
-	}
+	open := func(q session.WorkRequest) *session.Work { return opens(context.Background(), t, s, q) }
 	agents := open(session.WorkRequest{Conversation: v.ID, Turn: turn.Fence()})
 	size := sandbox.TerminalSize{Columns: 80, Rows: 24}
 	script := sandbox.Cmd{Argv: []string{"sh", "-c", "stty -echo; stty size; printf 'your name? '; read name; printf 'good day, %s' \"$name\"; exec sleep 1000"}, Detached: true}

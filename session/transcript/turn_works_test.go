@@ -31,6 +31,36 @@ func (h *host) sessions(machines sandbox.Provider) *session.Service {
 	return s
 }
 
+// spawned is a session with a conversation, which ends with the test, and has a transcript.
+func (h *host) spawned(t *testing.T, s *session.Service) (session.Session, session.Conversation) {
+	t.Helper()
+	room, v, err := s.Spawn(t.Context(), ann, session.Spawn{Conversation: "0199aaaa-0000-7000-8000-00000000000a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.End(context.Background(), ann, room.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := h.db.Transcripts().Create(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	return room, v
+}
+
+// opens opens a work, which is closed when the test ends.
+func opens(ctx context.Context, t *testing.T, s *session.Service, q session.WorkRequest) *session.Work {
+	t.Helper()
+	q.Ensure = true
+	w, err := s.Open(ctx, ann, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(context.Background()) })
+	return w
+}
+
 // Lifecycle §2, cases 3 and 5, with real processes that were started through a session's work: once a turn is taken over,
 // by another process or by the same, nothing runs of the one before, though its work has its lease still. What is of no turn, or of another conversation's, runs on.
 func TestTakeoverEndsWorks(t *testing.T) {
@@ -47,34 +77,14 @@ func TestTakeoverEndsWorks(t *testing.T) {
 			if same {
 				there = here
 			}
-			room, v, err := here.Spawn(t.Context(), ann, session.Spawn{Conversation: "0199aaaa-0000-7000-8000-00000000000a"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if _, err := here.End(context.Background(), ann, room.ID); err != nil {
-					t.Error(err)
-				}
-			})
-			if _, err := h.db.Transcripts().Create(t.Context(), v.ID); err != nil {
-				t.Fatal(err)
-			}
+			room, v := h.spawned(t, here)
 			late := h.runner(func(c *transcript.TurnsConfig) { c.EndProcesses = here.EndTurns })
 			next := h.runner(func(c *transcript.TurnsConfig) { c.EndProcesses = there.EndTurns })
 			old, err := late.Begin(t.Context(), v.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			open := func(ctx context.Context, q session.WorkRequest) *session.Work {
-				t.Helper()
-				q.Ensure = true
-				w, err := here.Open(ctx, ann, q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { w.Close(context.Background()) })
-				return w
-			}
+			open := func(ctx context.Context, q session.WorkRequest) *session.Work { return opens(ctx, t, here, q) }
 			work := open(context.Background(), session.WorkRequest{Conversation: v.ID, Turn: old.Fence()})
 			left := []sandbox.Process{runs(t, old.Sandbox(work.Sandbox()), sandbox.Cmd{}), runs(t, old.Sandbox(work.Sandbox()), sandbox.Cmd{Detached: true})}
 			others := []sandbox.Process{runs(t, open(context.Background(), session.WorkRequest{Session: room.ID}).Sandbox(), sandbox.Cmd{Detached: true})}
